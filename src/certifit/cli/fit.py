@@ -112,8 +112,10 @@ def _fit(
     from certifit.report.validation import validation_facts
 
     is_quantity = setting.classes is None
-    found = decomposed(board, len(model.column_names_), rows, display) if board is not None and is_quantity else None
-    facts = validation_facts(board, notes, request.roles["group"], found) | {"separated": separated}
+    decomposition = (
+        decomposed(board, len(model.column_names_), rows, display) if board is not None and is_quantity else None
+    )
+    facts = validation_facts(board, notes, request.roles["group"], decomposition) | {"separated": separated}
     return Done(model, rows, facts, positive=setting.positive)
 
 

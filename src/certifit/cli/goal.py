@@ -57,11 +57,11 @@ def _copy_notes(request: Request, setting: Setting) -> list[str]:
     rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
     if request.copies != TOGETHER and (rows.n_rows or 0) * rows.n_features > MOST_HASHED:
         return []
-    found = copies(rows)
-    if not found.n_copies:
+    repeated = copies(rows)
+    if not repeated.n_copies:
         return []
-    share = found.n_copies / found.n_rows
-    words = f"{found.n_copies:,} of {found.n_rows:,} rows repeat an earlier row in every column and the target."
+    share = repeated.n_copies / repeated.n_rows
+    words = f"{repeated.n_copies:,} of {repeated.n_rows:,} rows repeat an earlier row in every column and the target."
     if request.copies == TOGETHER:
         return [f"{words} Copies of a row are in the same fold."]
     if share < MANY_COPIES or request.roles["group"] is not None or request.cv == 0:
@@ -125,21 +125,21 @@ def _goal(choice: Choice, source: Any) -> tuple[str, list[str]]:
         return choice.goal, []
     from certifit.data.target import goal_of
 
-    found = goal_of(source)
-    if found.constant is not None:
-        raise ValueError(constant_target(source.target, found.constant, found.n_rows))
-    goal = choice.recognised(found.name)
-    is_doubtful = "--task" in found.sentence and goal == found.name
-    return goal, [_printed_sentence(found, source)] if is_doubtful else []
+    asked = goal_of(source)
+    if asked.constant is not None:
+        raise ValueError(constant_target(source.target, asked.constant, asked.n_rows))
+    goal = choice.recognised(asked.name)
+    is_doubtful = "--task" in asked.sentence and goal == asked.name
+    return goal, [_printed_sentence(asked, source)] if is_doubtful else []
 
 
-def _printed_sentence(found: Any, source: Any) -> str:
+def _printed_sentence(asked: Any, source: Any) -> str:
     """What the target is, without the one of two numbers that few rows hold."""
     from certifit.data.privacy import rule
     from certifit.data.target import label_counts
 
-    if found.name != CLASSES or all(rule().may_print(n_rows) for n_rows in label_counts(source).values()):
-        return str(found.sentence)
+    if asked.name != CLASSES or all(rule().may_print(n_rows) for n_rows in label_counts(source).values()):
+        return str(asked.sentence)
     return f"{source.target!r} is one of two whole numbers: two classes. If it is a quantity, say so: --task quantity."
 
 
@@ -209,11 +209,11 @@ def _twins(classes: Any, printed: Mapping[Any, str]) -> list[str]:
     for label in classes.tolist():
         if isinstance(label, str):
             alike.setdefault(" ".join(label.split()).casefold(), []).append(label)
-    found = [" and ".join(printed[one] for one in labels[:4]) for labels in alike.values() if len(labels) > 1]
-    if not found:
+    spellings = [" and ".join(printed[one] for one in labels[:4]) for labels in alike.values() if len(labels) > 1]
+    if not spellings:
         return []
-    more = f" ({len(found) - 3} more)" if len(found) > 3 else ""
-    shown = "; ".join(visible(labels) for labels in found[:3])
+    more = f" ({len(spellings) - 3} more)" if len(spellings) > 3 else ""
+    shown = "; ".join(visible(labels) for labels in spellings[:3])
     return [f"Labels that differ only by case or spaces are classes of their own: {shown}{more}. Were they meant so?"]
 
 
@@ -246,11 +246,11 @@ def _positive(wanted: str, classes: Any, printed: Mapping[Any, str]) -> Any:
     labels = classes.tolist()
     if len(labels) != 2:
         raise click.UsageError(f"--positive is for two classes, and the target has {len(labels)}.")
-    found = {spelt(label): label for label in labels}
-    if wanted not in found and wanted.lower() not in found:
-        shown = [_unquoted(label, words, printed) for words, label in found.items()]
+    by_spelling = {spelt(label): label for label in labels}
+    if wanted not in by_spelling and wanted.lower() not in by_spelling:
+        shown = [_unquoted(label, words, printed) for words, label in by_spelling.items()]
         raise click.UsageError(f"--positive is one of {' and '.join(shown)}. Got {wanted!r}.")
-    return found.get(wanted, found.get(wanted.lower()))
+    return by_spelling.get(wanted, by_spelling.get(wanted.lower()))
 
 
 def spelt(label: Any) -> str:

@@ -36,23 +36,23 @@ def inspect(model: str, as_json: bool) -> int:
     from certifit.data.privacy import rule
     from certifit.modelfile import inspect as look
 
-    found = look(path)
+    contents = look(path)
     if not rule().shows:
-        found = _printed(found, path)
+        contents = _printed(contents, path)
     if as_json:
-        show(json.dumps(found.to_dict(), allow_nan=False))
+        show(json.dumps(contents.to_dict(), allow_nan=False))
         return 0
-    for line in [*_head(model, found), *_body(found), *_tail(model)]:
+    for line in [*_head(model, contents), *_body(contents), *_tail(model)]:
         show(line)
     return 0
 
 
-def _printed(found: Any, path: Path) -> Any:
+def _printed(contents: Any, path: Path) -> Any:
     """Without levels, and without labels of classes that are not known to have enough rows."""
     from certifit.data.privacy import NOT_SHOWN, masked_deep
 
-    classes = None if found.classes is None else found.classes | {"labels": _printed_labels(found)}
-    encoder = found.encoder
+    classes = None if contents.classes is None else contents.classes | {"labels": _printed_labels(contents)}
+    encoder = contents.encoder
     if encoder is not None:
         from certifit.modelfile import load
 
@@ -60,17 +60,17 @@ def _printed(found: Any, path: Path) -> Any:
         reference = encoder["parameters"]["reference"]
         named = {"reference": dict.fromkeys(reference, NOT_SHOWN)} if isinstance(reference, dict) else {}
         encoder = encoder | {"parameters": encoder["parameters"] | named}
-    shown = {"coefficients": found.coefficients, "certificate": found.certificate, "classes": classes}
-    estimators = found.estimators and [one | {"encoder": encoder} for one in found.estimators]
-    return replace(found, **masked_deep(shown | {"encoder": encoder, "estimators": estimators}))
+    shown = {"coefficients": contents.coefficients, "certificate": contents.certificate, "classes": classes}
+    estimators = contents.estimators and [one | {"encoder": encoder} for one in contents.estimators]
+    return replace(contents, **masked_deep(shown | {"encoder": encoder, "estimators": estimators}))
 
 
-def _printed_labels(found: Any) -> list[Any]:
+def _printed_labels(contents: Any) -> list[Any]:
     from certifit.data.privacy import NOT_SHOWN, Rule, rare_label
 
-    labels = found.classes["labels"]
-    is_counted = found.data["sum_weight"] == found.data["n_rows"]
-    rows = found.classes["weights"] if is_counted and "weights" in found.classes else [0] * len(labels)
+    labels = contents.classes["labels"]
+    is_counted = contents.data["sum_weight"] == contents.data["n_rows"]
+    rows = contents.classes["weights"] if is_counted and "weights" in contents.classes else [0] * len(labels)
     places = range(1, len(labels) + 1)
     return [
         label if Rule().may_print(n_rows) else rare_label(place, len(labels), NOT_SHOWN)
@@ -78,30 +78,30 @@ def _printed_labels(found: Any) -> list[Any]:
     ]
 
 
-def _head(model: str, found: Any) -> list[str]:
-    file = found.file
+def _head(model: str, contents: Any) -> list[str]:
+    file = contents.file
     size = f"{count(file['n_bytes'])} bytes, format {file['format']}, written by certifit {file['library']}"
-    return [f"{visible(model)}: {found.model['class']}, {size}", ""]
+    return [f"{visible(model)}: {contents.model['class']}, {size}", ""]
 
 
-def _body(found: Any) -> list[str]:
+def _body(contents: Any) -> list[str]:
     rows = [
-        *[("target", words) for words in _target(found)],
-        tuple(found.model["objective"].split(": ", 1)),
-        ("parameters", _parameters(found)),
-        ("features", _features(found.features)),
-        *[("to note", note) for note in _notes(found.encoder)],
-        *_coefficients(found),
-        *_classes(found.classes),
-        *_components(found.components),
-        *_estimators(found.estimators),
-        *[("residuals", f"scale {number(scale)}") for scale in [found.model.get("scale")] if scale is not None],
-        ("data", _data(found.data, found.model.get("rows_kept", 0))),
-        *[("it claims", sentence) for sentence in found.certificate["sentences"]],
-        ("proof", found.certificate["kind"]),
-        ("sha256", f"file     {found.file['sha256']}"),
-        ("", f"header   {found.file['sha256_header']}"),
-        ("", f"payload  {found.file['sha256_payload']}"),
+        *[("target", words) for words in _target(contents)],
+        tuple(contents.model["objective"].split(": ", 1)),
+        ("parameters", _parameters(contents)),
+        ("features", _features(contents.features)),
+        *[("to note", note) for note in _notes(contents.encoder)],
+        *_coefficients(contents),
+        *_classes(contents.classes),
+        *_components(contents.components),
+        *_estimators(contents.estimators),
+        *[("residuals", f"scale {number(scale)}") for scale in [contents.model.get("scale")] if scale is not None],
+        ("data", _data(contents.data, contents.model.get("rows_kept", 0))),
+        *[("it claims", sentence) for sentence in contents.certificate["sentences"]],
+        ("proof", contents.certificate["kind"]),
+        ("sha256", f"file     {contents.file['sha256']}"),
+        ("", f"header   {contents.file['sha256_header']}"),
+        ("", f"payload  {contents.file['sha256_payload']}"),
     ]
     lines: list[str] = []
     before = None
@@ -116,25 +116,25 @@ def _row(label: str, words: str) -> list[str]:
     return textwrap.wrap(visible(words), WIDTH, initial_indent=first, subsequent_indent=" " * len(first)) or [first]
 
 
-def _target(found: Any) -> list[str]:
-    if found.target is None:
+def _target(contents: Any) -> list[str]:
+    if contents.target is None:
         return []
-    data, name = found.data, visible(found.target, 60)
-    beside = [f"{role}: {visible(own, 60)}" for role in OFFSETS if (own := found.model.get(role)) is not None]
-    if "target_mean" not in data or found.classes is not None:
+    data, name = contents.data, visible(contents.target, 60)
+    beside = [f"{role}: {visible(own, 60)}" for role in OFFSETS if (own := contents.model.get(role)) is not None]
+    if "target_mean" not in data or contents.classes is not None:
         return [name, *beside]
     return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}", *beside]
 
 
-def _parameters(found: Any) -> str:
-    given = dict(found.model["parameters"])
-    if "alpha" in given and "alpha" in found.model:
-        given["alpha"] = found.model["alpha"]  # the one used, where none was asked for
+def _parameters(contents: Any) -> str:
+    given = dict(contents.model["parameters"])
+    if "alpha" in given and "alpha" in contents.model:
+        given["alpha"] = contents.model["alpha"]  # the one used, where none was asked for
     words = [f"{name} {_value(value)}" for name, value in sorted(given.items())]
-    basis = found.model["basis"]
+    basis = contents.model["basis"]
     words += [] if basis is None else [f"polynomial of degree {basis['degree']} in {basis['form']}"]
-    words += [f"factors of {plural(n, 'column')}"] if (n := found.model.get("n_factors")) else []
-    words += [f"bounds on {plural(n, 'column')}"] if (n := found.model.get("n_bounded")) else []
+    words += [f"factors of {plural(n, 'column')}"] if (n := contents.model.get("n_factors")) else []
+    words += [f"bounds on {plural(n, 'column')}"] if (n := contents.model.get("n_bounded")) else []
     return ", ".join(words)
 
 
@@ -160,15 +160,15 @@ def _notes(encoder: dict[str, Any] | None) -> list[str]:
     return [first, *notes[:MOST_NOTES], *rest]
 
 
-def _coefficients(found: Any) -> list[tuple[str, str]]:
-    coefficients = found.coefficients
+def _coefficients(contents: Any) -> list[tuple[str, str]]:
+    coefficients = contents.coefficients
     if coefficients is None:
         return []
     total, nonzero = coefficients["count"], coefficients["n_nonzero"]
     words = plural(total, "coefficient") if nonzero == total else f"{count(nonzero)} of {count(total)} not zero"
     intercept = coefficients["intercept"]
     words += ", no intercept" if intercept is None else f", intercept {number(intercept)}"
-    words += ", with standard errors" if found.model["has_standard_errors"] else ""
+    words += ", with standard errors" if contents.model["has_standard_errors"] else ""
     return [("coefficients", words), *[("", shown) for shown in _weights(coefficients)]]
 
 
@@ -208,7 +208,7 @@ def _estimators(estimators: list[dict[str, Any]] | None) -> list[tuple[str, str]
     """What the model is made of, and how many of them are proven."""
     if estimators is None:
         return []
-    proven = sum(found["certificate"]["holds"] for found in estimators)
+    proven = sum(one["certificate"]["holds"] for one in estimators)
     name = f"{estimators[0]['model']['class']}, {estimators[0]['model']['objective']}"
     return [("estimators", f"{plural(len(estimators), 'model')}, {count(proven)} certified"), ("", name)]
 

@@ -69,10 +69,10 @@ class Candidate:
 
 def kinds_of(learners: Iterable[Learner]) -> dict[str, Kind]:
     """By name, those of a quantity first; of each goal, a model with p-values comes first."""
-    found = [Kind(learner, command) for learner in learners for command in learner.commands]
+    kinds = [Kind(learner, command) for learner in learners for command in learner.commands]
     goals = list(GOALS)
-    found.sort(key=lambda kind: (goals.index(kind.command.goal), not kind.command.has_p_values))
-    return {kind.command.name: kind for kind in found}
+    kinds.sort(key=lambda kind: (goals.index(kind.command.goal), not kind.command.has_p_values))
+    return {kind.command.name: kind for kind in kinds}
 
 
 KINDS = kinds_of(LEARNERS.values())
@@ -221,8 +221,8 @@ def _of_columns(given: Mapping[str, Any]) -> dict[str, Any]:
     if twice:
         raise click.UsageError(f"{', '.join(twice)} cannot be both --increasing and --decreasing.")
     factors = dict.fromkeys(_names(given, "unpenalised"), 0.0)
-    found = {"bounds": bounds, "penalty_factors": factors}
-    return {name: value for name, value in found.items() if value}
+    by_column = {"bounds": bounds, "penalty_factors": factors}
+    return {name: value for name, value in by_column.items() if value}
 
 
 def _names(given: Mapping[str, Any], option: str) -> Sequence[str]:
@@ -253,21 +253,21 @@ def _option(option: Option, learner: Learner) -> Callable[[Any], Any]:
 
 def own_options(*names: str) -> tuple[Callable[[Any], Any], ...]:
     """The options that some models bring, all or those that are named."""
-    found: dict[str, Callable[[Any], Any]] = {}
+    options: dict[str, Callable[[Any], Any]] = {}
     for kind in KINDS.values():
         for option in kind.command.options:
             if not names or option.name in names:
-                found.setdefault(option.name, _option(option, kind.learner))
-    return tuple(found.values())
+                options.setdefault(option.name, _option(option, kind.learner))
+    return tuple(options.values())
 
 
 def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
     """What the models are, and which auto compares."""
     of_goal = {goal: [name for name in names if KINDS[name].command.goal == goal] for goal in GOALS}
     each = [
-        f"Of {GOALS[goal]}: " + " ".join(f"{name}: {KINDS[name].command.help}." for name in found)
-        for goal, found in of_goal.items()
-        if found
+        f"Of {GOALS[goal]}: " + " ".join(f"{name}: {KINDS[name].command.help}." for name in models)
+        for goal, models in of_goal.items()
+        if models
     ]
     tried = [f"of {words}, {_and(compared[goal])}" for goal, words in GOALS.items() if compared[goal]]
     texts = f"with free text, {_and(compared['texts'])}"

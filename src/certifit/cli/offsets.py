@@ -43,8 +43,8 @@ def offsets_there(fitted: Any, names: Sequence[str], is_quiet: bool, **given: st
             continue
         is_there = name in names
         roles[role] = name if is_there else None
-        found = f"column {name!r}, as in the fit" if is_there else f"left out: there is no column {name!r}"
+        read = f"column {name!r}, as in the fit" if is_there else f"left out: there is no column {name!r}"
         effect = f"For {_WITHOUT[role]}, add --{role} {NONE}." if is_there else f"Predictions are for {_WITHOUT[role]}."
         if not is_quiet:
-            say(f"The {role} is {found}. {effect}")
+            say(f"The {role} is {read}. {effect}")
     return roles

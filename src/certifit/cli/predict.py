@@ -230,8 +230,8 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
             "of the fit."
         )
     model = clone(fitted)
-    found = fold_intervals(model, Rows.of(model, source), rounds_of(N_FOLDS, source))
-    return lambda rows, **options: found.at(rows, level, **options)
+    intervals = fold_intervals(model, Rows.of(model, source), rounds_of(N_FOLDS, source))
+    return lambda rows, **options: intervals.at(rows, level, **options)
 
 
 def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:

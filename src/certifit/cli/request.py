@@ -77,13 +77,13 @@ class Texts:
         """The columns of free text to use. kinds: what each column is; columns: all of the data."""
         from certifit.data.roles import refuse_unknown
 
-        found = [name for name, kind in kinds.items() if kind == "text"]
+        texts = [name for name, kind in kinds.items() if kind == "text"]
         for name in self.names or ():
             refuse_unknown(name, columns, "--texts: the data")
-            if name not in found:
-                there = f"Free text here: {joined(found)}." if found else "No column here is."
+            if name not in texts:
+                there = f"Free text here: {joined(texts)}." if texts else "No column here is."
                 raise click.UsageError(f"--texts names {name!r}, which is no free text but {_a(kinds[name])}. {there}")
-        return found if self.names is None else [name for name in found if name in self.names]
+        return texts if self.names is None else [name for name in texts if name in self.names]
 
 
 def _a(kind: str) -> str:
@@ -292,10 +292,10 @@ def _reference(pair: str, names: Sequence[str]) -> tuple[str, str]:
     cuts = [(pair[:k], pair[k + 1 :]) for k, letter in enumerate(pair) if letter == "="]
     if not cuts:
         raise click.UsageError(f"--reference is written COLUMN=LEVEL, or most-frequent. Got {pair!r}.")
-    found = next((cut for cut in cuts if cut[0] in names), None)
-    if found is None:
+    cut_here = next((cut for cut in cuts if cut[0] in names), None)
+    if cut_here is None:
         refuse_unknown(cuts[0][0], names, "The data")
-    return found or cuts[0]
+    return cut_here or cuts[0]
 
 
 def _unsaid(caught: list[warnings.WarningMessage], context: dict[str, Any]) -> list[str]:

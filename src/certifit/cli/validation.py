@@ -75,8 +75,8 @@ def _has_sums(model: Any, setting: Setting) -> bool:
 
 def separation_of(name: str, model: Any) -> dict[str, str] | None:
     """Where the likelihood of a fitted model has no maximum: the model's name, and the direction that proves it."""
-    found = getattr(model.certificate_, "separation", None)
-    return {"model": name, "sentence": found.claim()} if found is not None and found.exists else None
+    separation = getattr(model.certificate_, "separation", None)
+    return {"model": name, "sentence": separation.claim()} if separation is not None and separation.exists else None
 
 
 _ASK = f" To have it all the same, add --cv {FOLDS}."
@@ -114,7 +114,7 @@ def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any
     params = tuned.candidates["params"]
     some = [params[round(k * (len(params) - 1) / (N_ALPHAS - 1))] for k in range(N_ALPHAS)]
     try:
-        found = decompose(tuned.model, Rows.of(tuned.model, source), some)
+        decomposition = decompose(tuned.model, Rows.of(tuned.model, source), some)
     except ValueError:
         return None  # a draw without rows of positive weight: there are too few for this picture
-    return None if found is None else ([one["alpha"] for one in some], found)
+    return None if decomposition is None else ([one["alpha"] for one in some], decomposition)

@@ -208,8 +208,10 @@ def _class_tiles(context: Table) -> list[Table]:
     ]
 
 
-def _interval(found: Table) -> str:
-    return "0.5 is guessing" if found["low"] is None else f"{decimals(found['low'])} to {decimals(found['high'])}"
+def _interval(estimate: Table) -> str:
+    return (
+        "0.5 is guessing" if estimate["low"] is None else f"{decimals(estimate['low'])} to {decimals(estimate['high'])}"
+    )
 
 
 def _proof(context: Table) -> list[Table]:

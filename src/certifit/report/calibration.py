@@ -47,15 +47,15 @@ def calibration_facts(rows: ClassValidation, positive: int | None, level: float)
     else:
         happened, p = rows.codes == positive, np.exp(rows.log_proba[:, positive])
     truth, p = happened.astype(np.float64), np.minimum(p, 1.0)
-    found = calibration(truth, p, N_BINS, level=level, sample_weight=rows.weight)
-    is_even = int(((found.mean_prediction > SURELY) & (found.mean_prediction < 1 - SURELY)).sum()) < FEWEST_BETWEEN
+    curve = calibration(truth, p, N_BINS, level=level, sample_weight=rows.weight)
+    is_even = int(((curve.mean_prediction > SURELY) & (curve.mean_prediction < 1 - SURELY)).sum()) < FEWEST_BETWEEN
     if is_even:
-        found = calibration(truth, p, N_BINS, "uniform", level, sample_weight=rows.weight)
-    bins: list[Table] = [*drawn_bins(found)]
+        curve = calibration(truth, p, N_BINS, "uniform", level, sample_weight=rows.weight)
+    bins: list[Table] = [*drawn_bins(curve)]
     # All intervals hold together with probability `level` at least where each misses with a share of 1 - level.
-    wide = calibration(truth, p, found.edges, level=1 - (1 - level) / len(bins), sample_weight=rows.weight)
+    wide = calibration(truth, p, curve.edges, level=1 - (1 - level) / len(bins), sample_weight=rows.weight)
     ends = [(row["low"], row["high"]) for row in drawn_bins(wide)]
-    error = found.expected_calibration_error
+    error = curve.expected_calibration_error
     share = float(np.average(truth, weights=rows.weight))
     judged = verdict(bins, ends, error, share, is_of_predicted=positive is None)
     return {"error": error, "is_even": is_even, "bins": bins, "verdict": judged}

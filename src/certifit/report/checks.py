@@ -141,7 +141,7 @@ _WORDS = {
 
 def find_checks(context: Table) -> list[Table]:
     """Every check that applies to these data."""
-    return [found for check in CHECKS if (found := check(context)) is not None]
+    return [result for check in CHECKS if (result := check(context)) is not None]
 
 
 def suspects(context: Table) -> list[Table]:
@@ -183,11 +183,11 @@ def _missing(context: Table) -> Table:
 
 
 def _constant(context: Table) -> Table:
-    found = [column["name"] for column in context["data"]["columns"] if _is_constant(column)]
-    words = f"{text.joined(found, 10)}: left out." if found else "None."
-    if found and not context["data"]["is_table"]:
-        words = f"{text.joined(found, 10)}: {'it repeats' if len(found) == 1 else 'they repeat'} the intercept."
-    return _check("Constant columns", "note" if found else "ok", words)
+    constant = [column["name"] for column in context["data"]["columns"] if _is_constant(column)]
+    words = f"{text.joined(constant, 10)}: left out." if constant else "None."
+    if constant and not context["data"]["is_table"]:
+        words = f"{text.joined(constant, 10)}: {'it repeats' if len(constant) == 1 else 'they repeat'} the intercept."
+    return _check("Constant columns", "note" if constant else "ok", words)
 
 
 def _is_constant(column: Table) -> bool:
@@ -237,15 +237,15 @@ def _references(context: Table) -> Table | None:
 
 
 def _knows(context: Table) -> Table | None:
-    found = suspects(context)
-    if found:
+    suspected = suspects(context)
+    if suspected:
         verb = "explains" if context["data"]["target"]["classes"] is None else "removes"
         details = [
             f"{text.visible(column['name'], 60)}: suspect, knows the answer. Alone it {verb} "
             f"{text.percent(column['alone'])} of the {told(context)}."
-            for column in found
+            for column in suspected
         ]
-        names = text.joined([column["name"] for column in found], 10)
+        names = text.joined([column["name"] for column in suspected], 10)
         return _check("Columns that know the answer", "warn", f"Suspect: {names}.", details)
     known = [column for column in context["data"]["columns"] if column["alone"] is not None]
     if context["relation"] is not None:

@@ -55,8 +55,8 @@ def _share(counts: Array, n_rows: float) -> float | None:
     if not entropy > 0 or len(classes) > MOST_CLASSES:
         return None
     chance = (len(levels) - 1) * (int((classes > 0).sum()) - 1) / (2 * n_rows)
-    found = entropy + _entropy(levels) - _entropy(joint.ravel()) - chance
-    return min(max(found / entropy, 0.0), 1.0)
+    information = entropy + _entropy(levels) - _entropy(joint.ravel()) - chance
+    return min(max(information / entropy, 0.0), 1.0)
 
 
 def _entropy(shares: Array) -> float:

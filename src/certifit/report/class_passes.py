@@ -82,8 +82,8 @@ class ByClass:
         n_rows = float(self.coded.n_rows.sum())
         if is_category:
             return of_levels(self.coded.means[:, places], self.weights, n_rows)
-        found = [_told_by(self.coded, self.sample, j) for j in places]
-        return max((one for one in found if one is not None), default=None)
+        shares = [_told_by(self.coded, self.sample, j) for j in places]
+        return max((one for one in shares if one is not None), default=None)
 
     def told_by_fitted(self, j: int) -> float | None:
         """The same of a column of the model."""
@@ -128,10 +128,10 @@ def positive_of(classes: Array, positive: Any = None) -> int | None:
     if positive is None:
         return 1
     labels = classes.tolist()
-    found = [k for k, label in enumerate(labels) if label == positive or str(label) == str(positive)]
-    if not found:
+    places = [k for k, label in enumerate(labels) if label == positive or str(label) == str(positive)]
+    if not places:
         raise ValueError(f"positive must be one of the classes {labels}. Got {positive!r}.")
-    return found[0]
+    return places[0]
 
 
 @dataclass(frozen=True)

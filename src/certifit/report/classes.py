@@ -61,8 +61,8 @@ def _with_scores(row: Table, fit: Fit) -> Table:
     classes = row["classes"]
     scores = None
     if classes is not None and fit.by_class is not None:
-        found = metrics(classes, fit.by_class.positive, fit.level)
-        scores = {name: _estimate(one) for name, one in found.items()}
+        estimates = metrics(classes, fit.by_class.positive, fit.level)
+        scores = {name: _estimate(one) for name, one in estimates.items()}
         if (classes.matrix.counts.sum(axis=0) > 0).sum() == 1:  # F1 of one class for every row measures its share
             scores["f1"] = {"value": None, "low": None, "high": None}
     return {key: value for key, value in row.items() if key != "classes"} | {"scores": scores}
@@ -90,7 +90,7 @@ def judged(
         "labels": labels[:MOST_LABELS],
         "n_classes": len(labels),
         "positive": positive,
-        "metrics": {name: _estimate(found) for name, found in metrics(rows, positive, level).items()},
+        "metrics": {name: _estimate(estimate) for name, estimate in metrics(rows, positive, level).items()},
         "baseline": _baseline(labels, size, shares),
         "confidence": _mean(np.exp(rows.log_proba.max(axis=1)), rows.weight),
         "matrix": _matrix(labels, rows.matrix.counts, order),
@@ -116,8 +116,8 @@ def _turned(rows: ClassValidation) -> ClassValidation:
     return replace(rows, classes=rows.classes[::-1], codes=1 - rows.codes, log_proba=log_proba, matrix=matrix)
 
 
-def _estimate(found: Estimate) -> Table:
-    return {"value": float(found), "low": found.low, "high": found.high}
+def _estimate(estimate: Estimate) -> Table:
+    return {"value": float(estimate), "low": estimate.low, "high": estimate.high}
 
 
 def _mean(values: Array, weight: Array | None) -> float:
@@ -158,27 +158,27 @@ def _pairs(labels: list[str], counts: Array) -> list[Table]:
 def _ranked(rows: ClassValidation, positive: int | None, order: Array, level: float) -> dict[int, Table]:
     """AUC and average precision of a class against the rest, where both have rows; of two, of the positive one."""
     places = order[:MOST_RANKED].tolist() if positive is None else [positive]
-    found = {}
+    by_class = {}
     for k in places:
         truth, scores = rows.codes == k, rows.log_odds(k)
         if truth.all() or not truth.any():
             continue
         auc = class_auc(rows, k, level)
         precision = average_precision_score(truth, scores, pos_label=True, sample_weight=rows.weight)
-        found[k] = {"auc": _estimate(auc), "average_precision": float(precision)}
-    return found
+        by_class[k] = {"auc": _estimate(auc), "average_precision": float(precision)}
+    return by_class
 
 
 def _class_rows(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], level: float) -> list[Table]:
     """One row per class."""
     total, predicted = rows.matrix.n, rows.matrix.counts.sum(axis=0)
-    found = []
-    for k, own in enumerate(rows.per_class(level)[:MOST_LABELS]):
-        rates = {name: _estimate(own[key]) for name, key in RATES.items()}
+    table = []
+    for k, rates_of in enumerate(rows.per_class(level)[:MOST_LABELS]):
+        rates = {name: _estimate(rates_of[key]) for name, key in RATES.items()}
         rank = ranked.get(k, {"auc": None, "average_precision": None})
-        size = {"rows": own["rows"], "share": own["rows"] / total, "predicted": predicted[k]}
-        found.append({"label": labels[k]} | size | rates | rank)
-    return found
+        size = {"rows": rates_of["rows"], "share": rates_of["rows"] / total, "predicted": predicted[k]}
+        table.append({"label": labels[k]} | size | rates | rank)
+    return table
 
 
 RATES = {"precision": "precision", "recall": "recall", "f1": "F_beta"}
@@ -187,14 +187,14 @@ RATES = {"precision": "precision", "recall": "recall", "f1": "F_beta"}
 def _curves(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], order: Array) -> list[Table]:
     """ROC and precision-recall of the positive class, or of each of the largest classes against the rest."""
     places = [k for k in order.tolist() if k in ranked][:MOST_CURVES]
-    found = []
+    curves = []
     for k in sorted(places):
         truth, scores = rows.codes == k, rows.log_odds(k)
         fpr, tpr = class_roc(rows, k)
         precision, recall, _ = precision_recall_curve(truth, scores, sample_weight=rows.weight, drop_intermediate=True)
-        own = {"label": labels[k], "share": _mean(truth, rows.weight)} | ranked[k]
-        found.append(own | {"roc": _thinned(fpr, tpr), "precision_recall": _thinned(recall[::-1], precision[::-1])})
-    return found
+        facts = {"label": labels[k], "share": _mean(truth, rows.weight)} | ranked[k]
+        curves.append(facts | {"roc": _thinned(fpr, tpr), "precision_recall": _thinned(recall[::-1], precision[::-1])})
+    return curves
 
 
 def _thinned(x: Array, y: Array) -> list[list[float]]:
@@ -211,14 +211,14 @@ def _cuts(rows: ClassValidation, positive: int) -> list[Table]:
     """What other thresholds of the probability would do."""
     truth, p = rows.codes == positive, np.exp(rows.log_proba[:, positive])
     weight = np.ones(len(p)) if rows.weight is None else rows.weight
-    found = []
+    cuts = []
     for cut in CUTS:
         called = p >= cut
         hits, n_called, n_true = (float(weight @ each) for each in (called & truth, called, truth))
         right = float(weight @ (called == truth)) / weight.sum()
         rates = {"precision": hits / n_called if n_called else None, "recall": hits / n_true if n_true else None}
-        found.append({"cut": cut, "accuracy": right, "called": n_called / weight.sum()} | rates)
-    return found
+        cuts.append({"cut": cut, "accuracy": right, "called": n_called / weight.sum()} | rates)
+    return cuts
 
 
 # ---- in words -------------------------------------------------------------------------------------------------------
@@ -237,11 +237,11 @@ def _how_many(facts: Table) -> str:
 
 
 def _how_ranked(facts: Table) -> list[str]:
-    found = facts["metrics"]["auc"]
-    auc = found["value"]
+    estimate = facts["metrics"]["auc"]
+    auc = estimate["value"]
     if np.isnan(auc):
         return []
-    interval = _interval(facts, found, decimals)
+    interval = _interval(facts, estimate, decimals)
     if facts["positive"] is None:
         return [f"One class against the rest, the area under the ROC curve (AUC) is {text.number(auc)} on average."]
     label = text.visible(facts["labels"][facts["positive"]], 40)
@@ -251,7 +251,7 @@ def _how_ranked(facts: Table) -> list[str]:
     ]
 
 
-def _interval(facts: Table, found: Table, shown: Callable[[float], str]) -> str:
-    if found["low"] is None:
+def _interval(facts: Table, estimate: Table, shown: Callable[[float], str]) -> str:
+    if estimate["low"] is None:
         return ""
-    return f" ({text.number(100 * facts['level'])} % interval {shown(found['low'])} to {shown(found['high'])})"
+    return f" ({text.number(100 * facts['level'])} % interval {shown(estimate['low'])} to {shown(estimate['high'])})"

@@ -35,16 +35,16 @@ def column_facts(fit: Fit) -> list[Table]:
 
 def _of_array(name: str, j: int, fit: Fit) -> Table:
     columns = fit.seen.columns
-    found = {"name": name, "kind": "number", "mean": columns.mean[j], "sd": columns.sd[j]}
+    facts = {"name": name, "kind": "number", "mean": columns.mean[j], "sd": columns.sd[j]}
     low, high = _ends(fit, fit.seen.drawn.values(j), columns.low[j], columns.high[j], fit.seen.n_rows)
     is_constant = bool(columns.low[j] == columns.high[j])
-    return BLANK | found | {"low": low, "high": high, "constant": is_constant, "alone": _alone("number", [j], fit)}
+    return BLANK | facts | {"low": low, "high": high, "constant": is_constant, "alone": _alone("number", [j], fit)}
 
 
 def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
     facts = surveyed.to_dict()
     days = facts if "mean" in facts else facts.get("days", {})
-    found = {
+    column = {
         "name": kind.name,
         "kind": KINDS.get(kind.kind, kind.kind),
         "type": facts["type"],
@@ -56,8 +56,8 @@ def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
         "alone": _alone(kind.kind, list(places), fit) if places else None,
     }
     if days:
-        found |= _numbers(kind, surveyed, days, places, fit)
-    return BLANK | found
+        column |= _numbers(kind, surveyed, days, places, fit)
+    return BLANK | column
 
 
 def _numbers(kind: Any, surveyed: Any, own: Table, places: range, fit: Fit) -> Table:

@@ -79,8 +79,8 @@ class Fit:
         """A sum of weights, or an array of them, that may be of one row: to three digits, where there are weights."""
         if self.seen.mass == self.seen.n_rows:
             return mass
-        found = np.vectorize(self.printed.rule.of_row, otypes=[float])(mass)
-        return found if np.ndim(mass) else float(found)
+        rounded = np.vectorize(self.printed.rule.of_row, otypes=[float])(mass)
+        return rounded if np.ndim(mass) else float(rounded)
 
     def is_text(self, column: str) -> bool:
         """Whether a column of the table is free text."""
@@ -111,15 +111,15 @@ class Fit:
         """Passes over the data: those of residuals, of means, or of classes. positive: one of two labels."""
         params, answer, inference = model.get_params(deep=False), answer_of(model), model.inference_
         words = learner_of(model).words.of_fit(model.alpha_, params.get("l1_ratio", 0))
-        given = (model, source, files, level, validation, selection, words, params, sections_of(model))
+        parts = (model, source, files, level, validation, selection, words, params, sections_of(model))
         if answer.is_class:
             seen, by_class = class_passes.survey(model, source, positive)
-            return Fit(*given, seen, by_class=by_class, printed=Printed.of(model, rule, by_class.coded.n_rows))
+            return Fit(*parts, seen, by_class=by_class, printed=Printed.of(model, rule, by_class.coded.n_rows))
         if answer is Answer.MEAN:
             means = lift.survey(model, source, has_exposure=getattr(inference, "link", words.link) == "log")
-            return Fit(*given, means, means=means, printed=Printed.of(model, rule))
+            return Fit(*parts, means, means=means, printed=Printed.of(model, rule))
         errors = _errors(model, source, rule)
-        return Fit(*given, errors.seen, errors=errors, printed=Printed.of(model, rule))
+        return Fit(*parts, errors.seen, errors=errors, printed=Printed.of(model, rule))
 
 
 def single_weights(model: Any) -> Array | None:

@@ -101,10 +101,10 @@ def _each(context: Table) -> str:
 
 
 def _deciding(context: Table) -> str:
-    found, positive = context["deciding"], context["classes"]["positive"]
-    if found["what"] == "spreads" or positive is None:
+    deciding_facts, positive = context["deciding"], context["classes"]["positive"]
+    if deciding_facts["what"] == "spreads" or positive is None:
         return "Mean (dot) and standard deviation (line) of every class. The further apart, the more a column tells."
-    label, other = (text.visible(found["labels"][k], 30) for k in (positive, 1 - positive))
+    label, other = (text.visible(deciding_facts["labels"][k], 30) for k in (positive, 1 - positive))
     return f"To the right speaks for {label}, to the left for {other}. 0.69 doubles the odds, 2.3 is ten times."
 
 
@@ -191,20 +191,20 @@ def drawings(context: Table) -> dict[str, str]:
 
 def figures(context: Table) -> list[Table]:
     """Title, caption and file of every picture that this context has."""
-    found: Mapping[str, str] = drawings(context)
+    drawn: Mapping[str, str] = drawings(context)
     return [
         {
             "name": picture.name,
             "section": picture.section,
-            "description": _description(found[picture.name]),
+            "description": _description(drawn[picture.name]),
             "file": picture.file,
         }
         | picture.words(context)
         for picture in PICTURES
-        if picture.name in found
+        if picture.name in drawn
     ]
 
 
 def _description(drawing: str) -> str:
-    found = re.search(r"<desc[^>]*>(.*?)</desc>", drawing, re.DOTALL)
-    return "" if found is None else unescape(found[1])
+    match = re.search(r"<desc[^>]*>(.*?)</desc>", drawing, re.DOTALL)
+    return "" if match is None else unescape(match[1])

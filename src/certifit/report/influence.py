@@ -72,9 +72,9 @@ def _count(part: Influence, counts: dict[str, int], high: float) -> None:
         counts["much"] += int((part.cooks_distance > MUCH).sum())
 
 
-def _row(found: Influence, k: int, of_row: Callable[[float], float]) -> Table:
+def _row(influence: Influence, k: int, of_row: Callable[[float], float]) -> Table:
     names = ("leverage", "residual", "studentised", "cooks_distance", "dffits")
-    return {"row": int(found.row[k])} | {name: of_row(getattr(found, name)[k]) for name in names}
+    return {"row": int(influence.row[k])} | {name: of_row(getattr(influence, name)[k]) for name in names}
 
 
 def _sentences(fit: Fit, facts: Table) -> list[str]:

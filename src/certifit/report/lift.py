@@ -81,13 +81,13 @@ def lift_groups(means: Means, rule: Rule) -> list[dict[str, float]]:
 
 def _joined(sums: Array, rule: Rule) -> list[list[float]]:
     """Groups of some exposure, a small one joined with the next: the mean of a few rows tells their targets."""
-    found: list[list[float]] = []
+    groups: list[list[float]] = []
     for group in sums.tolist():
-        if found and not rule.may_print(found[-1][-1]):
-            found[-1] = [a + b for a, b in zip(found[-1], group, strict=True)]
+        if groups and not rule.may_print(groups[-1][-1]):
+            groups[-1] = [a + b for a, b in zip(groups[-1], group, strict=True)]
         else:
-            found.append(group)
-    if len(found) > 1 and not rule.may_print(found[-1][-1]):
-        last = found.pop()
-        found[-1] = [a + b for a, b in zip(found[-1], last, strict=True)]
-    return [group for group in found if group[0] > 0]
+            groups.append(group)
+    if len(groups) > 1 and not rule.may_print(groups[-1][-1]):
+        last = groups.pop()
+        groups[-1] = [a + b for a, b in zip(groups[-1], last, strict=True)]
+    return [group for group in groups if group[0] > 0]

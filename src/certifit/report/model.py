@@ -87,20 +87,20 @@ def held_values(fit: Fit) -> list[str]:
     levels = [kind for kind in kinds if kind.kind == "level"]
     texts = [kind for kind in kinds if kind.kind == "text"]
     filled = [kind.name for kind in kinds if kind.kind in ("number", "date") and kind.takes_gaps]
-    found = []
+    values = []
     if levels:
         n_levels = sum(len(kind.levels) for kind in levels)
-        found.append(f"{text.plural(n_levels, 'level')} of {_columns([kind.name for kind in levels])}")
+        values.append(f"{text.plural(n_levels, 'level')} of {_columns([kind.name for kind in levels])}")
     if texts:
         n_words = sum(len(kind.own_names) for kind in texts)
-        found.append(f"{text.plural(n_words, 'word')} of {_columns([kind.name for kind in texts])}")
+        values.append(f"{text.plural(n_words, 'word')} of {_columns([kind.name for kind in texts])}")
     if filled:
-        found.append(f"the means that fill gaps of {_columns(filled)}")
+        values.append(f"the means that fill gaps of {_columns(filled)}")
     if basis is not None:
-        found.append("the smallest and largest value of each column of the polynomial")
+        values.append("the smallest and largest value of each column of the polynomial")
     if fit.by_class is not None:
-        found.append(f"the labels of {text.count(len(fit.by_class.classes))} classes")
-    return [*found, *fit.words.stores]
+        values.append(f"the labels of {text.count(len(fit.by_class.classes))} classes")
+    return [*values, *fit.words.stores]
 
 
 def _columns(names: list[str]) -> str:
@@ -109,9 +109,9 @@ def _columns(names: list[str]) -> str:
 
 def holds_words(context: Table) -> str:
     """The model file in a sentence."""
-    model, found = context["files"]["model"], context["model"]["holds"]
-    listed = "; ".join(found) if found else "no cell value"
-    kept = "no row" if ROWS_KEPT not in found else "the rows of the fit: share it as you would share them"
+    model, values = context["files"]["model"], context["model"]["holds"]
+    listed = "; ".join(values) if values else "no cell value"
+    kept = "no row" if ROWS_KEPT not in values else "the rows of the fit: share it as you would share them"
     return (
         f"{text.visible(model, 60)} holds {kept}. Beside coefficients and sums over the rows it holds what predictions "
         f"need: {listed}. Whoever has the file can read that."
@@ -232,6 +232,6 @@ def _target(fit: Fit) -> Table:
         low, high = fit.printed.rule.ends(fit.seen.drawn.target, seen.low, seen.high)
         facts |= {"low": low, "high": high}
     if fit.by_class is not None:
-        found = zip(fit.printed.labels, fit.printed_mass(fit.by_class.weights), fit.by_class.shares, strict=True)
-        facts["classes"] = [{"label": label, "rows": rows, "share": share} for label, rows, share in found]
+        classes = zip(fit.printed.labels, fit.printed_mass(fit.by_class.weights), fit.by_class.shares, strict=True)
+        facts["classes"] = [{"label": label, "rows": rows, "share": share} for label, rows, share in classes]
     return facts

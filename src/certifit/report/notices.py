@@ -14,7 +14,7 @@ Notice = dict[str, str]
 
 def find_notices(context: Table) -> list[Notice]:
     """Every check of CHECKS that has something to say."""
-    return [found for check in CHECKS if (found := check(context)) is not None]
+    return [notice for check in CHECKS if (notice := check(context)) is not None]
 
 
 def _computed(context: Table) -> Notice | None:
@@ -100,13 +100,13 @@ SHORT = {
 
 
 def _knows_the_answer(context: Table) -> Notice | None:
-    found = suspects(context)
-    if not found:
+    suspected = suspects(context)
+    if not suspected:
         return None
-    shares = [f"{text.visible(column['name'], 40)} {text.percent(column['alone'])}" for column in found[:5]]
+    shares = [f"{text.visible(column['name'], 40)} {text.percent(column['alone'])}" for column in suspected[:5]]
     return _notice(
         "warn",
-        f"Suspect: {text.joined([column['name'] for column in found], 5)} may know the answer",
+        f"Suspect: {text.joined([column['name'] for column in suspected], 5)} may know the answer",
         f"Alone, of the {told(context)}: {', '.join(shares)}. Such a column is often made from the target, or "
         "known only after it.",
         "Is it known when a prediction is needed? If not, the fit is worth nothing: leave it out (--columns).",

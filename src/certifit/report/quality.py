@@ -65,9 +65,9 @@ def _metric(fit: Fit, metric: Metric) -> Table:
         for block, mean, weight in passes.predicted(fit.model, fit.source)
     ]
     y, mean, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
-    own, null = metric.mean(y, mean, weight), metric.mean(y, np.full(len(y), metric.constant(y, weight)), weight)
-    explained = 1 - own / null if null > 0 else None
-    return {"name": metric.name, "value": own, "baseline": metric.baseline, "explained": explained}
+    error, null = metric.mean(y, mean, weight), metric.mean(y, np.full(len(y), metric.constant(y, weight)), weight)
+    explained = 1 - error / null if null > 0 else None
+    return {"name": metric.name, "value": error, "baseline": metric.baseline, "explained": explained}
 
 
 def _middle_half(seen: Survey, rmse: float) -> Table:
@@ -115,13 +115,13 @@ def picture_facts(fit: Fit, quality: Table | None) -> Table | None:
 
 def grid_facts(fit: Fit, grid: passes.Grid) -> Table:
     """The cells of a picture of rows; a cell may hold one row."""
-    found = grid.to_dict()
-    return found | {"cells": [[i, j, fit.printed_mass(mass)] for i, j, mass in found["cells"]]}
+    facts = grid.to_dict()
+    return facts | {"cells": [[i, j, fit.printed_mass(mass)] for i, j, mass in facts["cells"]]}
 
 
 def _bands(bands: passes.Bands, rule: Rule) -> Table:
-    found = bands.to_dict()
-    return found | {"quantiles": [[rule.of_row(value) for value in line] for line in found["quantiles"]]}
+    facts = bands.to_dict()
+    return facts | {"quantiles": [[rule.of_row(value) for value in line] for line in facts["quantiles"]]}
 
 
 def _quantiles(seen: Survey, sigma: float, rule: Rule) -> Table:
@@ -205,8 +205,8 @@ def _of_rows(fit: Fit) -> Table:
     }
 
 
-def _sentences(found: Table, fit: Fit) -> list[str]:
+def _sentences(facts: Table, fit: Fit) -> list[str]:
     target = text.visible(fit.model.target_name_, 60)
-    if found["explained"] is None or not np.isfinite(found["explained"]):
+    if facts["explained"] is None or not np.isfinite(facts["explained"]):
         return []
-    return [f"It explains {text.percent(found['explained'])} of the deviance of {target}."]
+    return [f"It explains {text.percent(facts['explained'])} of the deviance of {target}."]

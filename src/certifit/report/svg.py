@@ -108,10 +108,10 @@ class Frame:
         """As many as fit side by side."""
         room = self.right - self.left
         for most in (7, 5, 4, 3):
-            found = ticks(*self.x, most)
-            if sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
+            labelled = ticks(*self.x, most)
+            if sum(CHARACTER * len(label) + 14 for _, label in labelled) <= room:
                 break
-        return found
+        return labelled
 
     def y_ticks(self) -> list[tuple[float, str]]:
         """Round values."""
@@ -163,9 +163,9 @@ class StepFrame(Frame):
         """All of them, or every second one and so on, as they fit."""
         room = self.right - self.left
         for step in range(1, len(self.labels) + 1):
-            found = list(self.labels[::step])
-            if sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
-                return found
+            labelled = list(self.labels[::step])
+            if sum(CHARACTER * len(label) + 14 for _, label in labelled) <= room:
+                return labelled
         return []
 
 
@@ -183,16 +183,16 @@ def log_ticks(low: float, high: float, room: float, most: int = 99) -> list[tupl
     low, high = min(low, high), max(low, high)
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     if last - first < 2:
-        found = [(k + math.log10(m), _log_label(m, k)) for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        found = [(at, label) for at, label in found if low - 1e-9 <= at <= high + 1e-9]
-        if len(found) > 1 or high > 300:
-            return found
+        places = [(k + math.log10(m), _log_label(m, k)) for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+        places = [(at, label) for at, label in places if low - 1e-9 <= at <= high + 1e-9]
+        if len(places) > 1 or high > 300:
+            return places
         return [(log10(value), label) for value, label in ticks(10**low, 10**high, 5)]
     for step in (1, 2, 3, 4, 5, 10, 20, 50, 100):
-        found = [(float(k), _log_label(1, k)) for k in range(first, last + 1) if k % step == 0]
-        if len(found) <= most and sum(CHARACTER * len(label) + 14 for _, label in found) <= room:
+        places = [(float(k), _log_label(1, k)) for k in range(first, last + 1) if k % step == 0]
+        if len(places) <= most and sum(CHARACTER * len(label) + 14 for _, label in places) <= room:
             break
-    return found
+    return places
 
 
 def log10(value: float) -> float:

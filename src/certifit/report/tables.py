@@ -48,8 +48,8 @@ def ranked(table: Table, rows: list[Table]) -> list[Table]:
 
 def interval_level(context: Table) -> str:
     """Of all intervals, in percent; of a model without coefficients and classes there are none."""
-    found = context["coefficients"] or context["classes"]
-    return "" if found is None else text.number(100 * found["level"])
+    table = context["coefficients"] or context["classes"]
+    return "" if table is None else text.number(100 * table["level"])
 
 
 def coefficient_items(context: Table) -> list[Table]:
@@ -367,20 +367,20 @@ def deciding_grid(context: Table) -> list[Table]:
 
 def grid_labels(context: Table) -> list[str]:
     """Classes with a weight of their own: of two, the positive one."""
-    deciding, found = context["deciding"], context["classes"]
-    if deciding is None or found is None or not _stands_side_by_side(deciding):
+    deciding, classes = context["deciding"], context["classes"]
+    if deciding is None or classes is None or not _stands_side_by_side(deciding):
         return []
     return list(deciding["labels"])
 
 
 def weighed(context: Table) -> list[int]:
     """Places of the classes whose weights are shown: of two, one tells the other."""
-    deciding, found = context["deciding"], context["classes"]
-    if deciding is None or found is None:
+    deciding, classes = context["deciding"], context["classes"]
+    if deciding is None or classes is None:
         return []
     if deciding["what"] == "spreads":
         return [0]
-    return list(range(len(deciding["labels"]))) if found["positive"] is None else [found["positive"]]
+    return list(range(len(deciding["labels"]))) if classes["positive"] is None else [classes["positive"]]
 
 
 def _stands_side_by_side(deciding: Table) -> bool:
@@ -432,5 +432,5 @@ def loss_decimals(value: float | None) -> str:
     return text.small_loss(value)
 
 
-def _interval(found: Table) -> str:
-    return "" if found["low"] is None else f"{decimals(found['low'])} to {decimals(found['high'])}"
+def _interval(estimate: Table) -> str:
+    return "" if estimate["low"] is None else f"{decimals(estimate['low'])} to {decimals(estimate['high'])}"

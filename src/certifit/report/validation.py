@@ -115,36 +115,36 @@ def validation_facts(
         "choice": _choice(board),
     }
     if decomposition is not None:
-        values, found = decomposition
+        values, parts = decomposition
         facts["decomposition"] = {
             "values": [float(value) for value in values],
-            "error": found.error,
-            "variance": found.variance,
-            "bias_and_noise": found.bias_and_noise,
-            "n_draws": found.n_draws,
+            "error": parts.error,
+            "variance": parts.variance,
+            "bias_and_noise": parts.bias_and_noise,
+            "n_draws": parts.n_draws,
         }
     return facts | {"sentences": [*_sentences(board, measure), *facts["notes"]]}
 
 
-def holdout_facts(facts: Table, found: HeldOutScore, share: float) -> Table:
+def holdout_facts(facts: Table, held_out: HeldOutScore, share: float) -> Table:
     """The facts with the score on rows that were set aside, told first."""
-    value = found.value
+    value = held_out.value
     holdout = {
         "share": share,
-        "n_rows": found.n_rows,
-        "measure": found.name,
+        "n_rows": held_out.n_rows,
+        "measure": held_out.name,
         "value": float(value),
         "low": value.low,
         "high": value.high,
         "method": value.method,
-        "baseline": found.baseline,
-        "others": found.others,
+        "baseline": held_out.baseline,
+        "others": held_out.others,
     }
     between = "" if value.low is None else f" (95 % interval {value.low:.4g} to {value.high:.4g}, {value.method})"
     sentence = (
-        f"On {found.n_rows:,} rows set aside before anything was looked at, the final model has a {found.name} of "
-        f"{float(value):.4g}{between}; {found.constant}: {found.baseline:.4g}. The file of the model proves the fit to "
-        "the other rows."
+        f"On {held_out.n_rows:,} rows set aside before anything was looked at, the final model has a {held_out.name} "
+        f"of {float(value):.4g}{between}; {held_out.constant}: {held_out.baseline:.4g}. The file of the model proves "
+        "the fit to the other rows."
     )
     return facts | {"holdout": holdout, "sentences": [sentence, *facts["sentences"]]}
 
@@ -228,8 +228,8 @@ def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
 def _curve(board: Leaderboard, measure: Measure) -> Table | None:
     """Errors along a parameter of the chosen model, or of another that was tuned."""
     order = [(entry, name) for entry in [board.chosen, *board.entries] for name in STRENGTHS]
-    found = (one for one in order if len(set(one[0].candidates.get(f"param_{one[1]}", []))) > 2)
-    entry, name = next(found, (None, ""))
+    tuned = (one for one in order if len(set(one[0].candidates.get(f"param_{one[1]}", []))) > 2)
+    entry, name = next(tuned, (None, ""))
     if entry is None:
         return None
     table = entry.candidates

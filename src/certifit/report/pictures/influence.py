@@ -39,10 +39,10 @@ def draw(context: dict[str, Any]) -> str:
     return svg.document("influence", "Leverage and residuals", description, body)
 
 
-def _contours(frame: svg.Frame, level: float, found: dict[str, Any]) -> list[list[svg.Point]]:
+def _contours(frame: svg.Frame, level: float, influence: dict[str, Any]) -> list[list[svg.Point]]:
     """Where Cook's distance is this, above and below zero."""
     places = np.linspace(frame.x[0], min(frame.x[1], -1e-6), 121)
-    t = cook_contour(10**places, level, found["n_coefficients"], found["df_resid"])
+    t = cook_contour(10**places, level, influence["n_coefficients"], influence["df_resid"])
     above = [(float(x), float(y)) for x, y in zip(places, t, strict=True) if np.isfinite(y)]
     return [above, [(x, -y) for x, y in above]] if len(above) > 1 else []
 

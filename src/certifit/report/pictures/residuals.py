@@ -115,8 +115,8 @@ def draw_quantiles(context: dict[str, Any]) -> str:
     if context["pictures"] is None:
         return ""
     shape = context["pictures"]["quantiles"]
-    normal, found = shape["normal"], shape["found"]
-    low, high = min([*normal, *found]), max([*normal, *found])
+    normal, quantiles = shape["normal"], shape["found"]
+    low, high = min([*normal, *quantiles]), max([*normal, *quantiles])
     frame = svg.Frame.around((min(normal), max(normal)), (low, high), margin=0.04)
     ends = (frame.x[0], frame.x[1])
     band = frame.area(
@@ -127,7 +127,7 @@ def draw_quantiles(context: dict[str, Any]) -> str:
     marks = [
         band,
         frame.line([(ends[0], ends[0]), (ends[1], ends[1])], "line"),
-        frame.dots(list(zip(normal, found, strict=True)), "s5", 4.5),
+        frame.dots(list(zip(normal, quantiles, strict=True)), "s5", 4.5),
     ]
     keys = [("dot s5", "residuals"), ("line", "normal law"), ("band-wide", "95 % of normal samples")]
     body = [

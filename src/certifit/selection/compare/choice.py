@@ -77,11 +77,11 @@ class Choosing:
             own = slice(begin, begin + size)
             places.append(begin + choose_each(means[:, own], errors[:, own], order, rule))
         of_models = np.column_stack(places)
-        found = np.where(np.isnan(means), -np.inf, means)[each[:, None], of_models]
-        best = found.argmax(axis=1)
-        top, error = found[each, best], errors[each, of_models[each, best]]
+        winners = np.where(np.isnan(means), -np.inf, means)[each[:, None], of_models]
+        best = winners.argmax(axis=1)
+        top, error = winners[each, best], errors[each, of_models[each, best]]
         if self.prefer is not None:
-            best = np.where(found[:, self.prefer] >= top - error, self.prefer, best)
+            best = np.where(winners[:, self.prefer] >= top - error, self.prefer, best)
         return np.where(np.isfinite(top), of_models[each, best], -1)
 
     def _begins(self) -> list[int]:
@@ -191,10 +191,14 @@ def _bootstrapped(evidence: Evidence, chosen: int, n_draws: int, random_state: i
             for name in names if pick >= 0 else ():
                 left[name].add(int(pick), is_out)
     kinds = {"score": evidence.scoring, "accuracy": "accuracy"}
-    found = {name: left[name].estimate(kinds[name], evidence.n_candidates) for name in names}
+    drawn_scores = {name: left[name].estimate(kinds[name], evidence.n_candidates) for name in names}
     whole = {name: float(of_mean(kinds[name], values[name][chosen] @ weight / weight.sum())) for name in names}
     return Correction(
-        whole["score"], found["score"], evidence.n_candidates, whole.get("accuracy"), found.get("accuracy")
+        whole["score"],
+        drawn_scores["score"],
+        evidence.n_candidates,
+        whole.get("accuracy"),
+        drawn_scores.get("accuracy"),
     )
 
 

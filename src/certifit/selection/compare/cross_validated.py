@@ -299,8 +299,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         if self.corrected:
             table = self.cv_results_
             best = choose(table["mean_test_score"], table["standard_error"], candidates, self.rule)
-            found = corrected(evidence, best)
-            self.corrected_score_ = None if found is None else found.score
+            correction = corrected(evidence, best)
+            self.corrected_score_ = None if correction is None else correction.score
         if self.nested:
 
             def scored(inner: Sequence[Splits]) -> FoldScores:

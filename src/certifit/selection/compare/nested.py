@@ -101,15 +101,15 @@ def nested(
 def _by_split(table: Array, rounds: Sequence[Splits]) -> Array:
     """Inner scores of every split: splits x candidates x inner folds, NaN where a round has fewer."""
     most = max(splits.n_splits for splits in rounds) - 1
-    found, at = [], 0
+    by_split, at = [], 0
     for splits in rounds:
         n = splits.n_splits
         for _ in range(n):
             padded = np.full((len(table), most), np.nan)
             padded[:, : n - 1] = table[:, at : at + n - 1]
-            found.append(padded)
+            by_split.append(padded)
             at += n - 1
-    return np.array(found)
+    return np.array(by_split)
 
 
 def _fold_accuracies(evidence: Evidence, picks: Array) -> Array | None:
