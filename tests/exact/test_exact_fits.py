@@ -15,8 +15,8 @@ from certifit.exact.proof import rows_of
 from certifit.exact.table import PROVERS, exact_proof
 from certifit.modelfile import inspect
 from certifit.modelfile.verification import _exact_proof
-from certifit.models.adapter import kind_of_proof, learner_of
-from certifit.models.table import LEARNERS
+from certifit.models.adapter import learner_of
+from certifit.models.table import LEARNERS, kind_of_proof
 
 pytest.importorskip("flint")
 NAMES = list(fits())

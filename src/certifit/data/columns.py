@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
 Array = np.ndarray[Any, Any]
 Numbers = Array | float  # a number, or an array of them
@@ -285,6 +284,6 @@ def _column_kinds(X: Any) -> list[tuple[str, str]]:
 
 def dense_rows(X: Any) -> Array:
     """Rows as a float64 array."""
-    if isinstance(X, Columns) or sp.issparse(X):
+    if hasattr(X, "toarray"):  # columns, or a sparse matrix
         X = X.toarray()
     return np.asarray(X, dtype=np.float64)

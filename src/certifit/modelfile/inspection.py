@@ -14,9 +14,9 @@ from certifit.modelfile import container
 from certifit.modelfile.codec import Parts
 from certifit.modelfile.disk import MAX_FILE, ModelFileError, Path, read_bytes, show
 from certifit.modelfile.files import parts_of
-from certifit.models.adapter import kind_of_proof
 from certifit.models.learner import Told
 from certifit.models.record import Json, Metadata
+from certifit.models.table import kind_of_proof
 
 
 @dataclass(frozen=True)

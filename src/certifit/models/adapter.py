@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
-from certifit.models.certificate import Certificate
 from certifit.models.learner import Answer, Learner, Param, Params, Told, Words
 from certifit.models.table import LEARNERS
 
@@ -84,12 +83,3 @@ def _row_of(cls: type[object]) -> Learner | None:
     rows = {learner.place: learner for learner in LEARNERS.values()}
     places = (f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
     return next((rows[place] for place in places if place in rows), None)
-
-
-def kind_of_proof(model_name: str, certificate: Certificate) -> str:
-    """Which kind of proof a fit has, in words. A later verification adds nothing to a fit or its file."""
-    if getattr(certificate, "is_local", False):
-        return "none: an estimate in float64"
-    words = "float64, with an allowance for rounding"
-    has_exact = any(learner.name == model_name and learner.exact for learner in LEARNERS.values())
-    return f"{words}; certifit verify --exact leaves none open" if has_exact else words

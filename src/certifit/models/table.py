@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from certifit.models.adaboost import about as adaboost
 from certifit.models.adaboost_r2 import about as adaboost_r2
 from certifit.models.discriminant import about as discriminant
@@ -19,6 +21,9 @@ from certifit.models.perceptron import about as perceptron
 from certifit.models.quantile import about as quantile
 from certifit.models.svm import about as svm
 from certifit.models.trees import about as trees
+
+if TYPE_CHECKING:
+    from certifit.models.certificate import Certificate
 
 FAMILIES: tuple[tuple[Learner, ...], ...] = (
     least_squares.ROWS,
@@ -41,3 +46,12 @@ LEARNERS = {row.key: row for family in FAMILIES for row in family}
 # Models that are made of models. Selection and reports see them as they see estimators of other libraries.
 COMPOSITES = {row.key: row for row in ensembles.ROWS}
 STORED = LEARNERS | COMPOSITES  # what a model file can hold
+
+
+def kind_of_proof(model_name: str, certificate: Certificate) -> str:
+    """Which kind of proof a fit has, in words. A later verification adds nothing to a fit or its file."""
+    if getattr(certificate, "is_local", False):
+        return "none: an estimate in float64"
+    words = "float64, with an allowance for rounding"
+    has_exact = any(learner.name == model_name and learner.exact for learner in LEARNERS.values())
+    return f"{words}; certifit verify --exact leaves none open" if has_exact else words

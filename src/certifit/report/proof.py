@@ -4,7 +4,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from certifit.models.adapter import kind_of_proof, learner_of
+from certifit.models.adapter import learner_of
+from certifit.models.table import kind_of_proof
 from certifit.report import text
 from certifit.report.facts import Fit
 from certifit.report.text import Table
