@@ -6,7 +6,7 @@ Names are loaded on first use: what looks into a file needs no model classes.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from certifit.modelfile.disk import ModelFileError
 
@@ -25,7 +25,7 @@ _MODULES = {
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module 'certifit.modelfile' has no attribute {name!r}")
     return getattr(import_module(f"certifit.modelfile.{_PLACES[name]}"), name)

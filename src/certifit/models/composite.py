@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import sklearn
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -66,7 +65,7 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
             raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
         return least_certain(stated)
 
-    def _handed_on(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _handed_on(self, params: Mapping[str, object]) -> dict[str, object]:
         """What of fit's own arguments the estimators' fit gets."""
         handed = {name: value for name, value in params.items() if value is not None}
         if sklearn.get_config()["enable_metadata_routing"]:

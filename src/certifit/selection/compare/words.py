@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from certifit.selection.folds.metrics import Scoring
 Shown = Callable[[float], str]
 RIGHT = "share of right classes"
 # scoring -> what is told of it, and the number that is told; other scores are told as they are
-WORDS: dict[Any, tuple[str, Callable[[float], float]]] = {
+WORDS: dict[object, tuple[str, Callable[[float], float]]] = {
     "neg_root_mean_squared_error": ("root mean squared error", np.negative),
     "neg_mean_squared_error": ("mean squared error", np.negative),
     "neg_mean_absolute_error": ("mean absolute error", np.negative),
