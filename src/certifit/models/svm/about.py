@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from certifit.data.goals import CLASSES
 from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
 from certifit.models.learner import (
     MEAN,
@@ -92,17 +91,6 @@ ROWS = (
         always(Answer.MARGINS),
         always(Verb.GATHER),
         Keeps.SUPPORT_VECTORS,
-        commands=(
-            Command(
-                "svm",
-                "support vector machine",
-                "classes by a wide margin in the space of a Gaussian kernel; the model keeps its support vectors",
-                goal=CLASSES,
-                options=(ALPHA,),
-                fixed={"standardize": True},
-                tunes="alpha",
-            ),
-        ),
         record="models.svm.modelfile:SVC",
     ),
     Learner(
