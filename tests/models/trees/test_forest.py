@@ -113,3 +113,17 @@ def test_every_leaf_has_as_many_different_rows_as_asked(kind):
         sizes = np.diff(model.forest_.ends)
         assert (sizes <= 2 * len(y) / least).all()
     assert np.isfinite(answers(model, X)).all()
+
+
+@KINDS
+def test_a_threshold_that_moves_no_row_that_was_drawn_is_refused_all_the_same(kind):
+    X, y, _ = problem(kind)
+    model = model_of(kind, 4).fit(X, y)
+    forest = model.forest_
+    node = int(np.flatnonzero((forest.left > 0) & np.isfinite(forest.threshold))[-1])
+    changed = forest.threshold.copy()
+    changed[node] = np.nextafter(changed[node], np.inf)
+    model.forest_ = replace(forest, threshold=changed)
+    certificate = model.certify(X, y)
+    assert not certificate.holds
+    assert "no edge of a bin" in certificate.sentences()[0]

@@ -1,7 +1,8 @@
 """The certificate of a forest: the leaves of every tree derived again, and its error on rows that a tree did not draw.
 
 The draws of every tree follow from random_state and the rows. Rows that were drawn are led to their leaves, and shares
-or means of the leaves are added up anew. A row that a tree did not draw is new to it: the mean of these trees predicts
+or means of the leaves are added up anew. Bins are cut again, and every threshold must be an edge of a bin of its column,
+or infinite, where only missing values go right. A row that a tree did not draw is new to it: the mean of these trees predicts
 it, and the errors of these predictions are the out-of-bag error. Nothing is claimed about other forests.
 """
 
@@ -70,6 +71,12 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     if found is None:
         refuse_infinite(task.block, task.source.names)
         raise ValueError("y must be finite numbers.")
+    fault = _threshold_fault(task, state)
+    if fault:
+        return ForestCertificate(
+            claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=state.n_trees,
+            deviation=math.inf, fault=fault,
+        )  # fmt: skip
     deviation, out, n_out, target, mass = found
     allowed = 16 * (float(mass.sum()) + 16) * UNIT
     error, low, high = _out_of_bag(task, out, n_out > 0, target, mass)
@@ -77,6 +84,23 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
         claim=CLAIM, theorem=THEOREM, value=(deviation + UNIT) / allowed, tolerance=1.0, rounding=1.0,
         n_trees=state.n_trees, deviation=deviation + UNIT, out_of_bag=error, low=low, high=high,
     )  # fmt: skip
+
+
+def _threshold_fault(task: ForestTask, state: ForestState) -> str:
+    """A threshold that is no edge of a bin."""
+    y, weight = task.scaled()
+    edges = core.bin_edges(task.block.rows, y, weight, task.settings.max_bins, None, n_threads())
+    inner = np.flatnonzero(state.left)
+    for j in np.unique(state.feature[inner]):
+        own = inner[state.feature[inner] == j]
+        wrong = own[~(np.isin(state.threshold[own], edges[j]) | np.isposinf(state.threshold[own]))]
+        if len(wrong):
+            tree = int(np.searchsorted(state.ends, wrong[0], side="right"))
+            return (
+                f"a threshold of tree {tree} is no edge of a bin of its column. The forest was changed, or these are not "
+                "its rows."
+            )
+    return ""
 
 
 def _out_of_bag(
