@@ -156,14 +156,14 @@ class Bagging(Composite[BaggedRows]):
         error, low, high = self._out_of_bag(means, y, distinct.weight[is_out])
         return error, (low, high)
 
-    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[Any]:
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[object]:
         """The checked sample of every estimator, drawn again."""
         if None in self.certificates_:
             raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
         rows = self._rows(X, y, roles.get("sample_weight"), reset=False)
         return [*self._sources(rows)]
 
-    def _sources(self, rows: BaggedRows) -> Iterator[Any]:
+    def _sources(self, rows: BaggedRows) -> Iterator[object]:
         takes_weight = has_fit_parameter(self.estimator, "sample_weight")
         for number, model in enumerate(self.estimators_):
             X, y, weight = _drawn(rows, self._sample(rows, number), takes_weight)
@@ -352,7 +352,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         return np.asarray(model.predict(X), dtype=np.float64)[:, None]
 
 
-def _drawn(rows: BaggedRows, counts: Array, takes_weight: bool) -> tuple[Any, Array, Array | None]:
+def _drawn(rows: BaggedRows, counts: Array, takes_weight: bool) -> tuple[UserRows, Array, Array | None]:
     """The rows of a sample: each once with its count as weight, or as often as it was drawn."""
     drawn = np.flatnonzero(counts)
     numbers = rows.distinct.numbers[drawn]
