@@ -1,4 +1,4 @@
-"""docs/pictures/trees.png: a tree, its regions and stairs, approximation, boosting, margins, importance, bias, variance.
+"""docs/pictures/trees.png: a tree, its regions and stairs, approximation, boosting, importance, bias and variance.
 
 python docs/pictures/trees.py
 """
@@ -47,7 +47,8 @@ cf.ImportanceDisplay.from_estimator(forest, X[300:], target, ax=axes[2, 0])
 cf.DependenceDisplay.from_estimator(forest, X[300:], 1, ax=axes[2, 1])
 
 
-def sampler(seed):
+def sampler(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A new data set."""
     draw = np.random.default_rng(seed)
     places = draw.uniform(-1, 1, size=(100, 3))
     return places, places.sum(axis=1) + 0.3 * draw.normal(size=100)

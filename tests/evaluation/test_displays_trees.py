@@ -87,7 +87,7 @@ def test_boosting_is_drawn_under_its_bound_and_margins_are_shares_of_votes():
 
 
 def test_importance_is_the_increase_of_the_loss_and_its_interval_covers():
-    X, y = rows(400)
+    X = rows(400)[0]
     model = TheirRidge().fit(X, X[:, 0])
     result = cf.permutation_importance(model, X, X[:, 0])
     # Shuffling x0 of y = x0 adds E (x0 - x0')^2 = 2 var(x0); the others nothing.

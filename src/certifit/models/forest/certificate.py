@@ -1,9 +1,9 @@
 """The certificate of a forest: the leaves of every tree derived again, and its error on rows that a tree did not draw.
 
 The draws of every tree follow from random_state and the rows. Rows that were drawn are led to their leaves, and shares
-or means of the leaves are added up anew. Bins are cut again, and every threshold must be an edge of a bin of its column,
-or infinite, where only missing values go right. A row that a tree did not draw is new to it: the mean of these trees predicts
-it, and the errors of these predictions are the out-of-bag error. Nothing is claimed about other forests.
+or means of the leaves are added up anew. Bins are cut again, and every threshold must be an edge of a bin of its
+column, or infinite, where only missing values go right. A row that a tree did not draw is new to it: the mean of these
+trees predicts it, and the errors of these predictions are the out-of-bag error. Nothing is claimed about other forests.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _threshold_fault(task: ForestTask, state: ForestState) -> str:
         if len(wrong):
             tree = int(np.searchsorted(state.ends, wrong[0], side="right"))
             return (
-                f"a threshold of tree {tree} is no edge of a bin of its column. The forest was changed, or these are not "
-                "its rows."
+                f"a threshold of tree {tree} is no edge of a bin of its column. The forest was changed, or these are "
+                "not its rows."
             )
     return ""
 
