@@ -145,6 +145,16 @@ LEARNERS = {
         "tr",
         checked=(cf.KernelPCA(), cf.KernelPCA(1, kernel=cf.kernels.Polynomial(2), standardize=True)),
     ),
+    "locally_weighted_regression": Row(
+        cf.LocallyWeightedRegression(0.7),
+        "reg",
+        checked=(
+            cf.LocallyWeightedRegression(),
+            cf.LocallyWeightedRegression(2.0, weights="tricube", terms="quadratic"),
+            cf.LocallyWeightedRegression(1.0, terms="constant", standardize=False),
+        ),
+        attacked=(cf.LocallyWeightedRegression(1.0, weights="tricube"),),
+    ),
     "gaussian_discriminant": Row(
         cf.GaussianDiscriminant(),
         "clf",

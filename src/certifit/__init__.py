@@ -142,6 +142,7 @@ _MODULES = {
         "CoefficientDisplay",
     ),
     "evaluation.pictures.influence": ("InfluenceDisplay",),
+    "models.local.lowess": ("lowess",),
     "minimise.convexity": ("is_convex",),
     "minimise.derivatives": ("derivatives",),
     "minimise.kkt": ("check_kkt",),

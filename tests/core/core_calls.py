@@ -755,3 +755,31 @@ def _(rng: Rng) -> Arguments:
 def _some_pool(rng: Rng) -> tuple[object, int]:
     arguments = _pool(rng)
     return core.margin_pool(**arguments), len(arguments["points"])
+
+
+def _local(rng: Rng) -> tuple[Arguments, int, int]:
+    n, m, d = int(rng.integers(1, 30)), int(rng.integers(0, 6)), int(rng.integers(1, 4))
+    rows = {"points": rng.normal(size=(n, d)), "y": vector(rng, n), "weight": rng.uniform(1, 2, size=n)}
+    basis = {"columns": rng.normal(size=(n, 2)), "degree": int(rng.integers(0, 3)), "at": rng.normal(size=(m, 2))}
+    weights = {"weights": rng.uniform(size=(m, n)), "kind": "given"}
+    return {**rows, **basis, **weights, "queries": rng.normal(size=(m, d)), "threads": threads(rng)}, n, m
+
+
+@call("local_fits")
+def _(rng: Rng) -> Arguments:
+    arguments, n, m = _local(rng)
+    omitted = maybe(rng, rng.integers(-1, n, size=m))
+    return {**arguments, "omitted": omitted, "taus": np.array([1.0]), "with_norm": True, "with_coefficients": True}
+
+
+@call("local_systems")
+def _(rng: Rng) -> Arguments:
+    arguments, _, m = _local(rng)
+    return {**arguments, "tau": 1.0, "coefficients": rng.normal(size=(m, 3))}
+
+
+@call("lowess")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.integers(1, 800))
+    x = np.sort(rng.normal(size=n))
+    return {"x": x, "y": vector(rng, n), "k": int(rng.integers(1, n + 1)), "iterations": 2, "threads": threads(rng)}

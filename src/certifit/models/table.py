@@ -15,6 +15,7 @@ from certifit.models.kernel import about as kernel
 from certifit.models.lasso import about as lasso
 from certifit.models.learner import Learner
 from certifit.models.least_squares import about as least_squares
+from certifit.models.local import about as local
 from certifit.models.naive_bayes import about as naive_bayes
 from certifit.models.pca import about as pca
 from certifit.models.perceptron import about as perceptron
@@ -31,6 +32,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     huber.ROWS,
     quantile.ROWS,
     kernel.ROWS,
+    local.ROWS,
     discriminant.ROWS,
     naive_bayes.ROWS,
     glm.ROWS,

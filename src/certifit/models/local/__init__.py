@@ -1,0 +1,1 @@
+"""Local regression: a least squares fit of its own at every query."""

@@ -1,0 +1,88 @@
+"""Locally weighted regression."""
+
+from __future__ import annotations
+
+from certifit.models.about import NO_INFERENCE, TOL
+from certifit.models.learner import (
+    ROWS_KEPT,
+    Command,
+    Goal,
+    Keeps,
+    Learner,
+    Option,
+    Told,
+    Verb,
+    Words,
+    always,
+    flag,
+    number,
+)
+
+SOLVED = Goal(
+    "coefficients",
+    "smaller",
+    "lower",
+    "of the size of the equations",
+    "Solved",
+    "Are the local equations solved?",
+    "They are, at every training point, and this was computed again from the rows; another width or other terms may "
+    "fit better.",
+    "The local equations are not solved",
+    is_derived=True,
+)
+WEIGHTS = {"gaussian": "exp(-|x_i - x|^2 / (2 tau^2))", "tricube": "(1 - (|x_i - x| / tau)^3)^3, 0 beyond tau"}
+TERMS = ("constant", "linear", "quadratic")
+
+
+def _objective(told: Told) -> str:
+    """The weighted squares of one query."""
+    tau = told.params["tau"] if told.alpha is None else told.alpha
+    weights, terms = told.params["weights"], told.params["terms"]
+    form = WEIGHTS.get(weights, "K(|x_i - x| / tau)") if isinstance(weights, str) else "K(|x_i - x| / tau)"
+    local = f"local {terms}" if isinstance(terms, str) else "local basis"
+    at = "by leave-one-out" if tau is None else f"{tau:g}"
+    columns = " of standardised columns" if told.params["standardize"] else ""
+    return (
+        f"minimised at every query x: sum_i weight_i w_i(x) (y_i - f(x_i))^2, f {local}, w_i(x) = {form}{columns}, "
+        f"tau = {at}"
+    )
+
+
+ROWS = (
+    Learner(
+        "locally_weighted_regression",
+        "models.local.model:LocallyWeightedRegression",
+        _objective,
+        Words(
+            "locally weighted regression",
+            "weighted squared error at a query",
+            f"{NO_INFERENCE}the coefficients are others at every query. local(x) has them with standard errors.",
+            goal=SOLVED,
+            stores=(ROWS_KEPT,),
+        ),
+        {
+            "tau": number(None, least=1e-100, most=1e100, or_none=True),
+            "standardize": flag(True),
+            "tol": TOL,
+        },
+        ("weights", "terms", "encoder"),
+        verb=always(Verb.GATHER),
+        keeps=Keeps.ALL_ROWS,
+        commands=(
+            Command(
+                "local",
+                "local regression",
+                "a line of its own at every query, fitted to the rows near it; the model keeps its rows",
+                options=(
+                    Option(
+                        "tau",
+                        "T",
+                        "Width of the weights, in standard deviations of the columns. Default: leave-one-out chooses.",
+                        "tau",
+                    ),
+                ),
+            ),
+        ),
+        record="models.local.modelfile:LOCAL",
+    ),
+)

@@ -1,0 +1,132 @@
+"""Local fits at queries, and the width tau by exact leave-one-out.
+
+Without row i, at the same weights, the prediction of row i is (f_i - l_i y_i) / (1 - l_i), l_i the weight of y_i in its
+own fit. Where l_i is nearly 1, or the system is singular, the fit without the row is made instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.minimise.problem import Run
+from certifit.models.local.task import LocalRows, LocalState, LocalTask, points_of
+from certifit.runtime import check_work, core, n_threads
+
+SECONDS = 8e-9  # of one row at one query, per term and term
+ALONE = 1e-6  # 1 - l below this: the fit without the row is made
+
+
+@dataclass(frozen=True)
+class Fits:
+    """Of every tau and query: f(x), the leverage of a row of weight 1 at x, sum_i l_i^2 / a_i, the rank, coefficients.
+
+    In scaled units of the target and of the weights.
+    """
+
+    prediction: Array
+    leverage: Array
+    norm: Array
+    rank: Array
+    coefficients: Array
+
+
+def fits(
+    rows: LocalRows,
+    queries: Array,
+    taus: Array,
+    at: Array | None = None,
+    *,
+    omitted: Array | None = None,
+    norm: bool = False,
+    coefficients: bool = False,
+) -> Fits:
+    """The local fits. queries: in the units of the distances. at: a user's basis there. omitted: a row per query."""
+    p, q, given = rows.n_terms + 1, len(rows.points), rows.form.kind == "given"
+    check_work(
+        SECONDS * len(queries) * q * len(taus) * (2 + p * p / 4),
+        f"{len(queries):,} local fits to {q:,} rows",
+        "Sample rows, or give tau as a number.",
+    )
+    parts = []
+    for tau in [taus] if not given else np.split(taus, len(taus)):
+        for some, K in rows.pieces(queries, float(tau[0])):
+            out = core.local_fits(
+                rows.points,
+                rows.y - rows.mean,
+                rows.weight,
+                rows.columns,
+                rows.form.degree,
+                np.ascontiguousarray(queries[some]),
+                None if at is None else np.ascontiguousarray(at[some]),
+                K,
+                None if omitted is None else np.ascontiguousarray(omitted[some]),
+                rows.form.kind,
+                np.ascontiguousarray(tau, dtype=np.float64),
+                norm,
+                coefficients,
+                n_threads(),
+            )
+            out["rank"] = out["rank"].reshape(out["prediction"].shape)
+            parts.append(out)
+    shape = (len(taus), len(queries))
+
+    def joined(name: str) -> Array:
+        arrays = [part[name] for part in parts]
+        return arrays[0] if len(arrays) == 1 else np.concatenate([a.reshape(-1, *a.shape[2:]) for a in arrays])
+
+    deep = joined("coefficients").reshape(*shape, p) if coefficients else np.zeros((*shape, 0))
+    if coefficients:
+        deep[..., 0] += rows.mean
+    names = ("leverage", "norm", "rank")
+    leverage, norms, rank = (joined(name).reshape(shape) for name in names)
+    return Fits(joined("prediction").reshape(shape) + rows.mean, leverage, norms, rank, deep)
+
+
+def left_out(rows: LocalRows, taus: Array, weight: Array | None = None) -> Array:
+    """Taus x rows: y - prediction of every row by the fit to all others, in scaled units.
+
+    weight: of each row that is left out, where that is not all of it.
+    """
+    whole = fits(rows, rows.points, taus, rows.columns)
+    lever = whole.leverage * (rows.weight if weight is None else weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = (rows.y - whole.prediction) / (1 - lever)
+    for t, tau in enumerate(taus):
+        again = np.flatnonzero(~(1 - lever[t] > ALONE) | (whole.rank[t] < rows.n_terms))
+        if len(again) == 0 or weight is not None:
+            continue
+        at = None if rows.columns is None else rows.columns[again]
+        without = fits(rows, rows.points[again], np.array([tau]), at, omitted=again)
+        errors[t, again] = rows.y[again] - without.prediction[0]
+    return np.asarray(errors)
+
+
+def choose_tau(task: LocalTask, taus: Array) -> tuple[float, Array]:
+    """The width of least mean squared error by leave-one-out, the widest of equal ones; and the curve of all."""
+    if len(task.y) < 2:
+        return float(taus[-1]), np.zeros((0, 2))
+    errors = left_out(task.rows, taus)
+    with np.errstate(over="ignore"):
+        means = np.square(errors) @ task.share / np.float64(task.rows.y_scale) ** 2
+    best = len(taus) - 1 - int(np.argmin(means[::-1]))
+    return float(taus[best]), np.column_stack([taus, means])
+
+
+def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
+    """The local fits at the training points, and the curve of leave-one-out errors where tau was chosen by it."""
+    curve = np.zeros((0, 2))
+    tau = task.tau
+    if tau is None:
+        tau, curve = choose_tau(task, task.widths())
+    rows = task.rows
+    some = points_of(len(rows.points))
+    at = None if rows.columns is None else rows.columns[some]
+    found = fits(rows, rows.points[some], np.array([tau]), at, coefficients=True)
+    with np.errstate(over="ignore"):
+        coefficients = found.coefficients[0] / rows.y_scale
+    if not np.isfinite(coefficients).all():
+        raise ValueError("Local coefficients leave float64. Divide y by a power of ten, or raise tau.")
+    return Run(task.state(tau, coefficients)), curve
