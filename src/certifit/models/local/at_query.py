@@ -85,8 +85,8 @@ def _terms(rows: LocalRows, u: Array, X: Array, names: list[str]) -> tuple[Array
     if rows.columns is not None:
         at = rows.form.columns(X)
         assert at is not None
-        labels = ("1", *(f"phi{j}" for j in range(rows.columns.shape[1])))
-        return rows.columns, at[0], np.ones(rows.columns.shape[1]), labels
+        phi = ("1", *(f"phi{j}" for j in range(rows.columns.shape[1])))
+        return rows.columns, at[0], np.ones(rows.columns.shape[1]), phi
     d = u.shape[1]
     scale = np.ones(d) if rows.standard is None else rows.standard.scale
     parts, units, labels = [np.zeros((len(u), 0))], [np.zeros(0)], ["1"]

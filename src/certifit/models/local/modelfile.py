@@ -10,7 +10,7 @@ curve                               tau and the error by leave-one-out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from certifit.models.record import (
     Check,
     Content,
     Field,
+    Json,
     Metadata,
     Model,
     Object,
@@ -44,10 +45,10 @@ from certifit.models.record import (
 WIDTH = Check("a float above 0", lambda value: type(value) is float and 0 < value < np.inf, float)
 
 
-def _name(parameter: str) -> object:
+def _name(parameter: str) -> Callable[[Model], Json]:
     """The name of a parameter that may be a function; a function is no part of a file."""
 
-    def get(model: Model) -> object:
+    def get(model: Model) -> Json:
         value = getattr(model, parameter)
         if not isinstance(value, str):
             raise ValueError(f"{parameter} is a function, and a model file holds no code. Use one of the names.")
