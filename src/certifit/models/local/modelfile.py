@@ -39,6 +39,7 @@ from certifit.models.record import (
     Shown,
     fault_problems,
     fields_at,
+    history_rows,
     one_of,
 )
 
@@ -73,7 +74,7 @@ def _problems(content: Content) -> Iterator[Problems]:
         f"a width {tau!r} that was not asked for": asked is not None and asked != tau,
         "a curve of widths that nobody tried": asked is not None and len(curve) > 0,
         "a width that leave-one-out did not try": asked is None and len(curve) > 0 and tau not in curve[:, 0],
-        "an error below 0": (curve < 0).any(),
+        "an error below 0": (curve < 0).any() or (arrays["history"] < 0).any(),
         "more distinct rows than rows": metadata["n_points"] > metadata["data"]["n_rows"],
         "a weight that is not above 0": (arrays["state.weight"] <= 0).any(),
         "a scale that is not above 0": _is_standardised(metadata) and (arrays["state.scale"] <= 0).any(),
@@ -120,6 +121,7 @@ LOCAL = Record(
     },
     arrays={
         "curve": Array(("t", "2"), may_be_infinite=True, at="curve_"),
+        "history": Array(("1", "1"), may_be_infinite=True, get=lambda model: [[model.history_[0]["objective"]]]),
         "state.coefficients": Array(("c", "k"), at="local_coef_"),
         "state.mean": Array(("p",), at="mean_", when=_is_standardised),
         "state.rows": Array(("r", "p"), at="X_fit_"),
@@ -133,7 +135,7 @@ LOCAL = Record(
         "weights": Field(one_of(*KINDS), get=_name("weights")),
     },
     derived={
-        "history_": lambda content: [],
+        "history_": lambda content: history_rows(content.arrays["history"], keys=("objective",)),
         "mean_": lambda content: content.arrays.get("state.mean"),
         "scale_": lambda content: content.arrays.get("state.scale"),
     },

@@ -12,6 +12,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps
 from certifit.models.local.task import LocalRows, LocalState, LocalTask, points_of
 from certifit.runtime import check_work, core, n_threads
 
@@ -129,4 +130,7 @@ def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
         coefficients = found.coefficients[0] / rows.y_scale
     if not np.isfinite(coefficients).all():
         raise ValueError("Local coefficients leave float64. Divide y by a power of ten, or raise tau.")
-    return Run(task.state(tau, coefficients)), curve
+    steps = Steps(first=1)
+    squares = np.square(rows.y[some] - found.prediction[0])
+    steps.add(float(task.share[some] @ squares / task.share[some].sum() / np.float64(rows.y_scale) ** 2))
+    return Run(task.state(tau, coefficients), steps.rows), curve
