@@ -20,7 +20,6 @@ void bind_tree(nanobind::module_& m);
 void bind_forest(nanobind::module_& m);
 void bind_optimal(nanobind::module_& m);
 void bind_margin(nanobind::module_& m);
-
 void bind_local(nanobind::module_& m);
 }  // namespace certifit
 
@@ -43,7 +42,6 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_forest(m);
   certifit::bind_optimal(m);
   certifit::bind_margin(m);
-
   certifit::bind_local(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)

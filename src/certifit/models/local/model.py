@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.special
@@ -254,7 +253,7 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         for name, legal in (("weights", KINDS), ("terms", tuple(DEGREES))):
-            value: Any = getattr(self, name)
+            value: object = getattr(self, name)
             if callable(value):
                 continue
             words = ", ".join(map(repr, legal))
