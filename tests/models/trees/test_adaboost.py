@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -137,3 +138,18 @@ def test_changed_numbers_and_other_rows_are_refused(n_classes):
 def test_missing_values_are_refused_in_words():
     with pytest.raises(ValueError, match="NaN: row 1"):
         cf.AdaBoostClassifier().fit([[1.0], [np.nan]], ["a", "b"])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_training_error_that_is_not_that_of_the_rows_is_refused(n_classes):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 3))
+    y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2], np.linspace(-0.5, 0.5, n_classes - 1))
+    model = cf.AdaBoostClassifier(8).fit(X, y)
+    assert model.certificate_.holds
+    for place in (0, 4, 7):
+        errors = model.vote_.training_error.copy()
+        errors[place] += 1e-6
+        changed = copy.copy(model)
+        changed.vote_ = replace(model.vote_, training_error=errors)
+        assert "training error" in changed.certify(X, y).fault

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -221,3 +222,16 @@ def test_a_row_is_led_to_its_leaf_in_words():
 def test_what_cannot_be_fitted_is_refused_in_words(model, y, message):
     with pytest.raises(ValueError, match=message):
         model.fit([[1.0], [2.0], [3.0]], y)
+
+
+def test_an_offset_of_the_target_is_no_excuse_for_a_wrong_weight():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 2))
+    y = 1e12 + X[:, 0] + rng.normal(size=40)
+    model = cf.DecisionTreeRegressor(max_depth=2).fit(X, y)
+    assert model.certificate_.holds
+    weight = model.tree_.weight.copy()
+    weight[1] *= 1 + 1e-6
+    changed = copy.copy(model)
+    changed.tree_ = replace(model.tree_, weight=weight)
+    assert not changed.certify(X, y).holds

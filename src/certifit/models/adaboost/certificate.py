@@ -54,7 +54,8 @@ class BoostingCertificate(Certificate):
         if self.bound is None or self.margin is None or self.best_margin is None:
             return [derived, f"Training error {self.error:.4g}; for more than two classes no bound on it is known."]
         return [
-            f"{derived} Training error {self.error:.4g} of at most {self.bound:.4g}, the product over the rounds.",
+            f"{derived} Training error {self.error:.4g} (a draw is an error) of at most {self.bound:.4g}, the product "
+            "over the rounds.",
             f"Smallest margin of a row {self.margin:.4f}; no vote over stumps has one above {self.best_margin:.4f}.",
         ]
 
@@ -77,10 +78,7 @@ def certify(task: BoostTask, state: StumpVote) -> BoostingCertificate:
     codes, mass = task.scaled()
     first = np.ones(len(codes)) if mass is None else mass
     votes = state.votes(task.block, task.n_classes)[0]
-    own = votes[np.arange(len(codes)), codes.astype(np.int64)]
-    others = votes.copy()
-    others[np.arange(len(codes)), codes.astype(np.int64)] = -np.inf
-    lead = own - others.max(axis=1)
+    lead = _leads(votes, codes)
     error = float(first[lead <= 0].sum() / first.sum())
     if task.n_classes > 2:
         return _certificate(task, state, replay.value, error)
@@ -117,19 +115,24 @@ def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Repla
     codes, mass = task.scaled()
     weight = np.ones(len(codes)) if mass is None else mass.copy()
     weight /= weight.sum()
+    first, votes = weight, np.zeros((len(codes), task.n_classes))
     worst, mean, since = 0.0, np.zeros(len(codes)), np.zeros(len(codes))
     hardest, hardest_error = weight, -1.0
     for j in range(state.n_rounds):
         is_left = columns.of(int(state.feature[j])) <= state.threshold[j]
         if not columns.is_halfway(int(state.feature[j]), is_left, float(state.threshold[j])):
             return _Replay(_changed(j, "threshold is not halfway between values of rows"), math.inf, [])
-        is_wrong = np.where(is_left, state.left[j], state.right[j]) != codes
+        called = np.where(is_left, state.left[j], state.right[j])
+        votes[np.arange(len(codes)), called] += state.alpha[j]
+        is_wrong = called != codes
         error = float(weight[is_wrong].sum())
         allowed = 16 * (len(codes) + 16) * (j + 1) * UNIT
         off = max(abs(state.error[j] - error) / (error or 1.0), abs(state.alpha[j] - _alpha(task, error, j)) / 4)
         worst = max(worst, off / allowed)
         if worst > 1:
             return _Replay(_changed(j, "error or weight is not that of the rows"), math.inf, [])
+        if not _is_error(float(state.training_error[j]), _leads(votes, codes), first, allowed):
+            return _Replay(_changed(j, "training error is not that of the rows"), math.inf, [])
         since = weight if (j + 1) & j == 0 else since + weight  # since the last power of two
         mean = mean + weight
         if error > hardest_error:
@@ -138,6 +141,21 @@ def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Repla
         weight /= weight.sum()
     weights = [hardest, mean / mean.sum(), since / since.sum()]
     return _Replay("", worst + TINY, weights if task.n_classes == 2 else [])
+
+
+def _leads(votes: Array, codes: Array) -> Array:
+    """By how much the vote for a row's class is above the largest of the others."""
+    rows, own = np.arange(len(codes)), codes.astype(np.int64)
+    others = votes.copy()
+    others[rows, own] = -np.inf
+    return np.asarray(votes[rows, own] - others.max(axis=1))
+
+
+def _is_error(stated: float, leads: Array, first: Array, allowed: float) -> bool:
+    """Whether a training error is that of these leads; a draw is an error, and what may be one may count or not."""
+    near = allowed * (1 + float(np.abs(leads).max(initial=0.0)))
+    least, most = float(first[leads < -near].sum()), float(first[leads <= near].sum())
+    return least - allowed <= stated <= most + allowed
 
 
 def _changed(round_number: int, what: str) -> str:

@@ -253,7 +253,7 @@ class _Derived:
             values = (state.values / task.y_unit - self.centre - self.values) / self.unit
         wanted = self._decreases(state)
         parts = (
-            (stored - self.weight) / self.weight,
+            (stored - self.weight) / self.weight * self.size,  # what an offset of y costs is no excuse for weights
             values.ravel(),
             state.impurity / scale - self.impurity,
             state.decrease / scale - wanted,
