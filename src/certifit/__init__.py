@@ -90,6 +90,12 @@ _MODULES = {
         "verify",
     ),
     "models.progress": ("progress",),
+    "models.peers.audit": ("audit",),
+    "models.peers.convert": (
+        "from_sklearn",
+        "to_sklearn",
+    ),
+    "evaluation.margins": ("margins",),
     "runtime": (
         "memory",
         "threads",

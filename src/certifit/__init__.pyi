@@ -10,6 +10,7 @@ from certifit.data.files import scan_svmlight as scan_svmlight
 from certifit.evaluation import bounds as bounds
 from certifit.evaluation.bias_variance import bias_variance as bias_variance
 from certifit.evaluation.importance import permutation_importance as permutation_importance
+from certifit.evaluation.margins import margins as margins
 from certifit.evaluation.metrics.confusion import ConfusionMatrix as ConfusionMatrix
 from certifit.evaluation.metrics.confusion import accuracy_score as accuracy_score
 from certifit.evaluation.metrics.confusion import balanced_accuracy_score as balanced_accuracy_score
@@ -108,6 +109,9 @@ from certifit.models.naive_bayes.model import GaussianNB as GaussianNB
 from certifit.models.naive_bayes.model import MultinomialNB as MultinomialNB
 from certifit.models.one_vs_rest import OneVsRestClassifier as OneVsRestClassifier
 from certifit.models.pca.model import PCA as PCA
+from certifit.models.peers.audit import audit as audit
+from certifit.models.peers.convert import from_sklearn as from_sklearn
+from certifit.models.peers.convert import to_sklearn as to_sklearn
 from certifit.models.penalty import alpha_from_C as alpha_from_C
 from certifit.models.perceptron.model import Perceptron as Perceptron
 from certifit.models.progress import progress as progress

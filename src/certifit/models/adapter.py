@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
+from certifit.data.columns import Array
 from certifit.models.learner import Answer, Learner, Param, Params, Told, Words
 from certifit.models.table import LEARNERS
 
@@ -83,3 +85,19 @@ def _row_of(cls: type[object]) -> Learner | None:
     rows = {learner.place: learner for learner in LEARNERS.values()}
     places = (f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
     return next((rows[place] for place in places if place in rows), None)
+
+
+def origins_of(estimator: object) -> list[tuple[str, str]]:
+    """(library, class) of an estimator or a fitted result and of the classes that it derives from, nearest first."""
+    return [(base.__module__.partition(".")[0], base.__name__) for base in _class_of(estimator).__mro__]
+
+
+def boundary_weights(model: BaseEstimator) -> tuple[Array, Array]:
+    """Weights and intercepts of a fitted linear classifier of any library, a row per class; one row for two classes."""
+    if not hasattr(model, "coef_") or not hasattr(model, "classes_"):
+        raise TypeError(f"Margins are of linear classifiers, with coef_ and classes_. {type(model).__name__} is none.")
+    if getattr(model, "basis_", None) is not None or getattr(model, "encoder_", None) is not None:
+        raise ValueError("Margins are of the columns that the weights belong to: fit without a basis and an encoder.")
+    W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    intercept = np.ravel(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
+    return W, np.broadcast_to(intercept, len(W))

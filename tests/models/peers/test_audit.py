@@ -1,0 +1,142 @@
+"""What is proven of the fits of other libraries, and the models that stand for theirs."""
+
+import numpy as np
+import pytest
+from sklearn import linear_model as sk
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA as TheirPCA
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge as TheirKernelRidge
+
+import certifit as cf
+
+RNG = np.random.default_rng(0)
+N = 120
+X = RNG.normal(size=(N, 4)) * [1.0, 2.0, 0.5, 1.0]
+Y = X @ [1.0, -0.5, 0.0, 2.0] + RNG.normal(size=N)
+COUNTS = RNG.poisson(np.exp(0.3 * X[:, 0] + 0.2)).astype(float)
+AMOUNTS = RNG.gamma(2.0, np.exp(0.2 * X[:, 3]))
+LABELS = np.where(Y > 0, "yes", "no")
+WEIGHT = RNG.integers(1, 4, size=N).astype(float)
+TIGHT = {"tol": 1e-13, "max_iter": 100_000}
+TARGETS = {"PoissonRegressor": COUNTS, "GammaRegressor": AMOUNTS, "LogisticRegression": LABELS}
+MODELS = [
+    sk.LinearRegression(),
+    sk.Ridge(3.0),
+    sk.Ridge(fit_intercept=False),
+    sk.Lasso(0.1, **TIGHT),
+    sk.Lasso(0.1, positive=True, **TIGHT),
+    sk.ElasticNet(0.1, l1_ratio=0.3, **TIGHT),
+    sk.HuberRegressor(alpha=0.1, **TIGHT),
+    sk.LogisticRegression(**TIGHT),
+    sk.LogisticRegression(C=0.2, class_weight="balanced", solver="newton-cg", **TIGHT),
+    sk.LogisticRegression(C=0.5, l1_ratio=1.0, solver="saga", random_state=0, **TIGHT),
+    sk.PoissonRegressor(alpha=0.1, solver="newton-cholesky", **TIGHT),
+    sk.GammaRegressor(alpha=0.1, solver="newton-cholesky", **TIGHT),
+]
+
+
+def target(model):
+    return TARGETS.get(type(model).__name__, Y)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model)[:60])
+def test_a_fit_at_its_optimum_is_proven_to_be_there_and_one_that_is_moved_is_not(model):
+    fitted = model.fit(X, target(model))
+    found = cf.audit(fitted, X, target(model), tol=1e-7)
+    assert found.holds and f"This {type(model).__name__} is at its optimum" in str(found)
+    assert min(found.digits) >= 3
+    coefficients = fitted.coef_.copy()
+    fitted.coef_ = coefficients + 0.3
+    moved = cf.audit(fitted, X, target(model), tol=1e-7)
+    assert not moved.holds and "stopped above its optimum" in str(moved) and min(moved.digits) == 0
+    fitted.coef_ = coefficients
+
+
+def test_the_bound_is_never_below_the_true_excess():
+    model = sk.Ridge(2.0).fit(X, Y)
+    best = np.sum((Y - model.predict(X)) ** 2) + 2.0 * model.coef_ @ model.coef_
+    for step in (0.01, 0.1, 1.0):
+        model.coef_ = sk.Ridge(2.0).fit(X, Y).coef_ + step
+        value = np.sum((Y - model.predict(X)) ** 2) + 2.0 * model.coef_ @ model.coef_
+        assert cf.audit(model, X, Y).certificate.value >= (value - best) / value * (1 - 1e-9)
+
+
+def test_weights_count_rows():
+    model = sk.Ridge(3.0).fit(X, Y, WEIGHT)
+    assert cf.audit(model, X, Y, WEIGHT).holds
+    assert not cf.audit(model, X, Y).holds
+
+
+def test_a_solver_that_stopped_early_is_told_which_digits_are_wrong():
+    iris = load_iris()
+    model = sk.LogisticRegression(C=1e4, max_iter=30, tol=1.0).fit(iris.data, iris.target)
+    found = cf.audit(model, iris.data, iris.target)
+    assert not found.holds and "for class" in str(found)
+    assert "where the optimum has" in str(found) and min(found.digits) == 0
+
+
+def test_principal_components_and_kernel_ridge():
+    assert cf.audit(TheirPCA(2).fit(X), X).holds
+    turned = TheirPCA(2).fit(X)
+    turned.components_ = turned.components_[::-1]
+    assert not cf.audit(turned, X).holds
+    for kernel in ({"kernel": "rbf", "gamma": 0.3}, {"kernel": "rbf"}, {"kernel": "poly", "degree": 2}, {}):
+        model = TheirKernelRidge(alpha=0.5, **kernel).fit(X, Y)
+        assert cf.audit(model, X, Y).holds, kernel
+        model.dual_coef_ = model.dual_coef_ * 1.01
+        assert not cf.audit(model, X, Y).holds
+
+
+def test_results_of_statsmodels():
+    sm = pytest.importorskip("statsmodels.api")
+    columns = sm.add_constant(X)
+    results = [
+        (sm.OLS(Y, columns).fit(), Y),
+        (sm.Logit(LABELS == "yes", columns).fit(disp=False), (LABELS == "yes").astype(float)),
+        (sm.GLM(COUNTS, columns, family=sm.families.Poisson()).fit(), COUNTS),
+        (sm.GLM(AMOUNTS, columns, family=sm.families.Gamma(sm.families.links.Log())).fit(), AMOUNTS),
+    ]
+    for fitted, y in results:
+        assert cf.audit(fitted, columns, y, tol=1e-7).holds, fitted.model
+    stopped = sm.Logit(LABELS == "yes", columns).fit(maxiter=2, disp=False, warn_convergence=False)
+    assert not cf.audit(stopped, columns, (LABELS == "yes").astype(float)).holds
+    with pytest.raises(ValueError, match="exposure"):
+        exposed = sm.GLM(COUNTS, columns, family=sm.families.Poisson(), exposure=WEIGHT).fit()
+        cf.audit(exposed, columns, COUNTS)
+
+
+def test_glum_is_audited():
+    glum = pytest.importorskip("glum")
+    model = glum.GeneralizedLinearRegressor(family="poisson", alpha=0.1, gradient_tol=1e-10).fit(X, COUNTS)
+    assert cf.audit(model, X, COUNTS, tol=1e-7).holds
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model)[:60])
+def test_conversions_have_the_same_optimum_and_go_back(model):
+    ours = cf.from_sklearn(model, n_rows=N)
+    back = cf.to_sklearn(ours, n_rows=N).set_params(
+        tol=1e-13, **({} if "Linear" in str(model) else {"max_iter": 100_000})
+    )
+    y = target(model)
+    ours.fit(X, y)
+    np.testing.assert_allclose(np.ravel(ours.coef_), np.ravel(model.fit(X, y).coef_), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(np.ravel(back.fit(X, y).coef_), np.ravel(model.coef_), rtol=1e-3, atol=1e-4)
+
+
+def test_what_has_no_counterpart_is_refused_in_words():
+    with pytest.raises(TypeError, match="RandomForestRegressor of sklearn is not known here"):
+        cf.audit(RandomForestRegressor(2).fit(X, Y), X, Y)
+    with pytest.raises(ValueError, match="Give n_rows"):
+        cf.from_sklearn(sk.Ridge(2.0))
+    with pytest.raises(ValueError, match="penalises the intercept"):
+        cf.from_sklearn(sk.LogisticRegression(solver="liblinear"))
+    with pytest.raises(ValueError, match="positive=True"):
+        cf.from_sklearn(sk.Ridge(positive=True))
+    with pytest.raises(ValueError, match="standardize=True"):
+        cf.to_sklearn(cf.Ridge(standardize=True))
+    with pytest.raises(TypeError, match="has no counterpart"):
+        cf.to_sklearn(cf.Perceptron())
+    with pytest.raises(ValueError, match="is not fitted"):
+        cf.audit(sk.Ridge(), X, Y)
+    assert repr(cf.from_sklearn(sk.Ridge())) == "Ridge()"
