@@ -90,6 +90,8 @@ def test_two_near_points_take_hundreds_of_updates_under_the_augmented_bound_far_
     best = 0.05 / 2 / np.hypot(1, 0.075)  # the largest margin of the augmented examples
     assert model.n_updates_ <= (1 + radius**2) / best**2
     assert model.n_updates_ <= model.certificate_.bound
+    assert round(model.certificate_.bound) == round((1 + radius**2) / best**2) == 1625
+    assert round(model.certify(X, y, tight=False).bound) == 4_120_901
 
 
 def test_classes_that_overlap_are_told_with_the_rows_that_prove_it(rng):

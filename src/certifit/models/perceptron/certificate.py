@@ -7,7 +7,8 @@ with u'a_i >= gamma > 0 for all i, k updates from w_0 give
 
     k <= [ B - 2 s gamma + sqrt( (B - 2 s gamma)^2 + 4 gamma^2 (|w_0|^2 - s^2) ) ] / (2 gamma^2)
 
-From w_0 = 0 that is (R^2 + 2 delta) / gamma^2. Here u is the direction of the weights that were found. Where the
+From w_0 = 0 that is (R^2 + 2 delta) / gamma^2. Here u is the direction of the weights that were found, or of a
+separator of wider margin that is handed in: whatever it is, its margin is measured, and bounds the updates. Where the
 classes cannot be separated, rows with positive multipliers that cancel prove it (glm/separation.py).
 """
 
@@ -95,12 +96,20 @@ def seen_once(n_updates: int) -> PerceptronCertificate:
 
 
 def certify(
-    task: PerceptronTask, state: Weights, n_updates: int, cycle: tuple[int, int] | None, known: Separation | None = None
+    task: PerceptronTask,
+    state: Weights,
+    n_updates: int,
+    cycle: tuple[int, int] | None,
+    known: Separation | None = None,
+    witness: Weights | None = None,
 ) -> PerceptronCertificate:
-    """The proof of weights that were found with so many updates. known: what is known of separation."""
+    """The proof of weights that were found with so many updates.
+
+    known: what is known of separation. witness: weights from anywhere, whose margin is measured here.
+    """
     at = task.margins(state)
     if at.n_mistakes == 0 and at.n_wrong == 0 and at.n_unknown == 0:
-        return _converged(task, state, n_updates, at)
+        return _converged(task, state, n_updates, at, witness)
     proof = known or inseparability(task)
     cycle_rows = cycle or ()
     if proof.kind == "none":
@@ -121,10 +130,22 @@ def inseparability(task: PerceptronTask) -> Separation:
     return separation(task.source, class_sides, task.fit_intercept, complete=True)
 
 
-def _converged(task: PerceptronTask, state: Weights, n_updates: int, at: Margins) -> PerceptronCertificate:
+def _margin(at: Margins, weights: Array) -> float:
+    """The least w'a_i / |w|, rounded down."""
+    largest = np.abs(weights).max()  # squares of its share neither vanish nor overflow
+    with np.errstate(all="ignore"):
+        return float(at.least / largest / np.linalg.norm(weights / largest)) * (1 - 8 * len(weights) * UNIT)
+
+
+def _converged(
+    task: PerceptronTask, state: Weights, n_updates: int, at: Margins, witness: Weights | None
+) -> PerceptronCertificate:
     start, end = (np.append(weights.coef, weights.intercept) for weights in (task.start, state))
-    largest = np.abs(end).max()  # above 0, or no row was on its side; squares of its share neither vanish nor overflow
-    margin = float(at.least / largest / np.linalg.norm(end / largest)) * (1 - 8 * len(state.coef) * UNIT)
+    margin = _margin(at, end)
+    if witness is not None:
+        wide = np.append(witness.coef, witness.intercept)
+        measured = _margin(task.margins(witness), wide)
+        end, margin = (wide, measured) if measured > margin else (end, margin)
     if not 0 < margin < math.inf:
         return _certificate(math.inf, n_updates, fault="the margin is undecided within rounding.")
     bound = bound_on_updates(at.square, task.delta, margin, start, end) * (1 + 1e-12)

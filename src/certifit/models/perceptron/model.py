@@ -27,6 +27,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.certificate import PerceptronCertificate, certify, inseparability, seen_once
 from certifit.models.perceptron.solver import Epochs, PerceptronRun, augmented_norm, one_pass
 from certifit.models.perceptron.task import PerceptronTask
+from certifit.models.perceptron.witness import MOST_NUMBERS, widest
 from certifit.runtime import core, n_threads
 
 
@@ -36,7 +37,8 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     It ends iff the classes are separable, after at most (R^2 + 2 delta) / gamma^2 updates from zero, R and gamma of the
     augmented examples y_i (x_i, 1). Where they cannot, `certificate_` proves it by a few rows; epochs end once that is
     known (it is asked after 100), at a cycle of the weights, or after max_iter.
-    certificate:  updates against that bound, gamma of the weights that were found; or the proof of inseparability
+    certificate:  updates against that bound, gamma of the widest margin of the augmented examples, of large data of the
+    weights that were found; or the proof of inseparability
 
     Parameters
     ----------
@@ -128,7 +130,8 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
 
     def _prove(self, task: PerceptronTask, run: Run[Weights]) -> None:
         assert isinstance(run, PerceptronRun)
-        self.certificate_ = certify(task, self._state(), self.n_updates_, self.cycle_, run.separation)
+        witness = self._witness(task, None)
+        self.certificate_ = certify(task, self._state(), self.n_updates_, self.cycle_, run.separation, witness)
 
     def _add(self, source: Source) -> None:
         task = self._task(source)
@@ -204,7 +207,25 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         return Weights(np.ascontiguousarray(self.coef_[0]), float(self.intercept_[0]))
 
     def _certified(self, task: PerceptronTask, state: Weights) -> Certificate:
-        return certify(task, state, self.n_updates_, self.cycle_)
+        return certify(task, state, self.n_updates_, self.cycle_, witness=self._witness(task, None))
+
+    def certify(  # type: ignore[override]
+        self, X: UserRows, y: UserTarget = None, *, tight: bool | None = None
+    ) -> Certificate:
+        """The certificate of this model recomputed on data; no epoch takes part.
+
+        tight: whether the bound is that of the widest margin of the augmented examples, which takes all rows into
+        memory. None: up to 100,000 numbers. Else, and from a start that is not 0, it is that of the weights found.
+        """
+        check_is_fitted(self)
+        task = self._task_on(X, y)
+        return certify(task, self._state(), self.n_updates_, self.cycle_, witness=self._witness(task, tight))
+
+    def _witness(self, task: PerceptronTask, tight: bool | None) -> Weights | None:
+        """A separator of wide margin; None where the bound is to be that of the weights found."""
+        if tight is None:
+            tight = task.facts()["n_rows"] * max(task.source.n_features, 1) <= MOST_NUMBERS
+        return widest(task) if tight and self.start is None else None
 
     def _order(self) -> str | Array:
         return self.order if isinstance(self.order, str) else np.ascontiguousarray(self.order, dtype=np.int64)
