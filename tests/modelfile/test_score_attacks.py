@@ -18,7 +18,7 @@ from certifit.mathematics.families.links import Power
 from certifit.mathematics.families.responses import Poisson
 from certifit.modelfile import ModelFileError, container, inspect
 from certifit.modelfile.files import from_bytes, to_bytes
-from certifit.models.glm import state as glm
+from certifit.models.glm import modelfile as glm
 
 
 def fitted(name: str) -> Any:

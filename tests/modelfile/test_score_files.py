@@ -16,7 +16,7 @@ from certifit.mathematics.families.responses import FAMILIES, Poisson
 from certifit.minimise.table import SOLVERS
 from certifit.modelfile import inspect
 from certifit.modelfile.files import PASSING, from_bytes, to_bytes
-from certifit.models.glm import state as glm
+from certifit.models.glm import modelfile as glm
 
 CLASSIFIERS = [name for name in SCORES if name.startswith(("logistic", "softmax"))]
 
