@@ -69,7 +69,8 @@ def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
 def history_facts(fit: Fit) -> Table | None:
     """The steps of the solver; None where it kept none. Seconds are left out: a report of the same fit is the same."""
     steps = list(fit.model.history_)
-    if not steps:
+    is_closed_form = len(steps) == 1 and math.isnan(steps[0].get("objective", math.nan))
+    if not steps or is_closed_form:
         return None
     keys = ("iteration", "objective", "gap", "step")
     rows = [{key: step.get(key) for key in keys} for step in steps[-MOST_STEPS:]]
