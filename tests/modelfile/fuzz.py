@@ -171,12 +171,17 @@ def outcome(originals: list[bytes], mutant: bytes, is_blind: bool) -> str:
     return result
 
 
-def content(data: bytes) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
-    """All that a file says, but for the version that wrote it."""
+def content(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All that a file says, but for the version that wrote it and its history, whose old forms are read as today's."""
     table, payload = split(data)
-    said = {key: value for key, value in metadata(data).items() if key != "library"}
+    said = {key: value for key, value in metadata(data).items() if key not in ("library", "history", "history_more")}
     table.pop("__metadata__")
-    return table, payload, said
+    arrays = {
+        name: (entry["dtype"], entry["shape"], payload[slice(*entry["data_offsets"])])
+        for name, entry in table.items()
+        if name.partition(".")[0] != "history"
+    }
+    return arrays, said
 
 
 def files() -> list[bytes]:
