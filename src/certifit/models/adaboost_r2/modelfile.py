@@ -69,7 +69,8 @@ def _round_problems(content: Content) -> Iterator[Problems]:
     rate = float(content.parameters["learning_rate"])
     inside = (error > 0) & (error < 0.5)
     e = np.where(inside, error, 0.25)
-    wanted = np.where(inside, rate * np.log((1 - e) / e), alpha)
+    with np.errstate(over="ignore"):
+        wanted = np.where(inside, rate * (np.log1p(-e) - np.log(e)), alpha)
     yield {
         "an error outside of 0 to 1": ((error < 0) | (error > 1 + NEAR)).any(),
         "a weight below 0": (alpha < 0).any(),
