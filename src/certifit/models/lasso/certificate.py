@@ -66,7 +66,7 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
     gap, beyond = _nothing_proven(task, state), task.penalty_beyond(state)
     # The penalty at the state, and at a minimum, where it is at most the objective, are as right as its strengths.
-    beyond += task.strength_error * (penalty.value(weights) + gap.objective)
+    rounded = task.strength_error * (penalty.value(weights) + gap.objective)
     within = ((weights >= penalty.lower) & (weights <= penalty.upper)).all()
     null = task.null_floor()
     if not within or not np.isfinite(gap.objective) or is_lost(gap.objective, null, weights, intercept):
@@ -81,7 +81,7 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
         if dual is not None:
             brackets = brackets_of(penalty, weights, dual.q)
             reach = np.abs(weights) + penalty.furthest(dual.q, dual.error)
-            rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach)
+            rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach) + rounded
             # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
             tightened = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
             gap = tightened if tightened.relative < gap.relative else gap  # never a NaN

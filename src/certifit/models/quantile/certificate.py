@@ -69,7 +69,8 @@ def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate
     least = max(loss - float(task.weight @ at.error) + penalty, 0.0) * (1 - SAFETY)
     (gap, rounding), literal = _gap(task, at, most)
     # The penalty at the state, and at a minimum, where it is at most the objective, are as right as its strengths.
-    gap += task.strength_error * (penalty + most)
+    rounded = task.strength_error * (penalty + most)
+    gap, rounding = gap + rounded, rounding + rounded
     scale, is_exact = _relative_to(task, least, most)
     value = max(gap, 0.0) * (1 + SAFETY) / scale + TINY  # below 0: what is left out of the columns helped the state
     return Certificate(
