@@ -91,6 +91,10 @@ class _Augmented(Problem):
         gradient = at.gradient + a @ at.g_jacobian + b @ at.h_jacobian
         return self.multipliers.value(at), np.asarray(gradient)
 
+    def hessian(self, x: Array) -> Array:
+        """Not given: the solvers here need none."""
+        raise NotImplementedError
+
 
 def minimise_constrained(
     f: User,

@@ -25,7 +25,7 @@ from scipy.optimize import nnls
 from certifit.data.columns import Array, Numbers
 from certifit.minimise.derivatives import EPS, called, check_jacobian, difference_jacobian
 from certifit.minimise.function import Functions, User, as_numbers, checked_start
-from certifit.minimise.minimum import minimize
+from certifit.minimise.minimum import Minimum, minimize
 from certifit.minimise.problem import norm
 
 PROBES = 40  # directions in which the Lagrangian is evaluated
@@ -250,6 +250,7 @@ def _dual(
             check=False,
             max_iter=1000,
         )
+    assert isinstance(lowest_point, Minimum)  # there are no constraints
     if lowest_point.direction is not None:
         return -np.inf, "the Lagrangian is unbounded below"
     if not lowest_point.converged:

@@ -36,6 +36,11 @@ class Watch:
 _WATCH: ContextVar[Watch] = ContextVar("watch", default=Watch())  # noqa: B039  frozen
 
 
+def is_limited() -> bool:
+    """Whether the fit that is under way has a limit of time."""
+    return _WATCH.get().deadline is not None
+
+
 def time_is_up() -> bool:
     """Whether the fit that is under way has used its time: for loops inside one step."""
     deadline = _WATCH.get().deadline

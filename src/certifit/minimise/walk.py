@@ -7,6 +7,7 @@ gradients neither overflow nor vanish, whatever the unit of the function.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +29,11 @@ class Point:
     x: Array
     value: float
     gradient: Array
+
+    @cached_property
+    def size(self) -> float:
+        """The norm of the gradient."""
+        return norm(self.gradient)
 
     @property
     def is_inside(self) -> bool:
@@ -64,7 +70,7 @@ class Walk:
         _check_inside(first)
         self.unit = _power_of_two(float(np.max(np.abs(first.gradient), initial=0.0)))
         self.at = self.best = Point(first.x, first.value / self.unit, first.gradient / self.unit)
-        self.first_norm = self.least_norm = norm(self.at.gradient)
+        self.first_norm = self.least_norm = self.at.size
         self.stuck = self.near = 0
         self.lowest = LOWEST * max(1.0, abs(self.at.value))
         self.origin = self.at.x
@@ -99,7 +105,7 @@ class Walk:
         """
         before, self.at = self.at, point
         change = point.x - before.x
-        self.first_norm = self.first_norm or norm(point.gradient)  # a start at a saddle
+        self.first_norm = self.first_norm or point.size  # a start at a saddle
         self._note_progress(before)
         row = self._record(norm(change), step_size)
         self.decrement = decrement
@@ -116,7 +122,7 @@ class Walk:
     def stand_still(self, decrement: float) -> None:
         """End where no step lowers the function."""
         self.decrement = decrement
-        size = norm(self.at.gradient)
+        size = self.at.size
         if self.trusts_model and decrement <= NOISE * abs(self.at.value):
             self.end("No step lowers the value any more: what is left is below its rounding.", True)
             return
@@ -171,7 +177,7 @@ class Walk:
         return self.steps.add(
             value,
             NAN if gap is None else float(gap),
-            gradient_norm=norm(gradient),
+            gradient_norm=self.at.size * self.unit,  # a power of two: exact
             step_size=step_size,
             step=step,
             weights=self.at.x,
@@ -180,16 +186,16 @@ class Walk:
     def _note_progress(self, before: Point) -> None:
         """Keep the best point: the lowest, and of points as low within rounding the one of least gradient."""
         noise = NOISE * max(abs(self.best.value), abs(before.value))
-        size = norm(self.at.gradient)
+        size = self.at.size
         lower, as_low = self.at.value < self.best.value - noise, self.at.value <= self.best.value + noise
-        if lower or (as_low and size < norm(self.best.gradient)):
+        if lower or (as_low and size < self.best.size):
             self.best = self.at
         is_flatter = size < 0.9 * self.least_norm
         self.stuck = 0 if is_flatter or self.at.value < before.value - noise else self.stuck + 1
         self.least_norm = size if is_flatter else self.least_norm
 
     def _judge_end(self, row: dict[str, float], decrement: float, change: Array) -> None:
-        stop, size = self.stop, norm(self.at.gradient)
+        stop, size = self.stop, self.at.size
         if size == 0:
             self.end("The gradient is zero.", True)
         elif self._is_near(row, size, decrement):
@@ -203,13 +209,16 @@ class Walk:
             self.stand_still(decrement)
 
     def _judge_limits(self, row: dict[str, float]) -> None:
-        stop, size = self.stop, norm(self.at.gradient)
-        left = f"{self._left(row, size)}.{self._still_falling()}"
+        stop = self.stop
+        is_late = stop.max_time is not None and row["seconds"] >= stop.max_time
+        if not (self.iteration >= stop.max_iter or is_late or self.steps.reason):
+            return
+        left = f"{self._left(row, self.at.size)}.{self._still_falling()}"
         if self.iteration >= stop.max_iter:
             self.end(f"Not converged after {stop.max_iter} iterations (max_iter): {left}", False)
-        elif stop.max_time is not None and row["seconds"] >= stop.max_time:
+        elif is_late:
             self.end(f"Not converged after {row['seconds']:.3g} s (max_time): {left}", False)
-        elif self.steps.is_over:
+        else:
             self.end(f"{self.steps.reason} Not converged: {left}", False)
 
     def _still_falling(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
@@ -26,12 +26,19 @@ else:
         CallbackSupport = object
 
 Roles = Mapping[str, UserWeights]
+NOBODY = Watch()
+
+
+def fit_watch(model: Any, X: UserRows, y: UserTarget, roles: Roles) -> AbstractContextManager[None]:
+    """The fit of a model under its time limit, its callbacks, and a line of progress where one is wanted."""
+    max_time = getattr(model, "max_time", None)
+    if max_time is None and "_skl_callbacks" not in model.__dict__ and not shows_progress():
+        return watched(NOBODY)
+    return _watched_fit(model, max_time, X, y, roles)
 
 
 @contextmanager
-def fit_watch(model: Any, X: UserRows, y: UserTarget, roles: Roles) -> Iterator[None]:
-    """The fit of a model under its time limit, its callbacks, and a line of progress where one is wanted."""
-    max_time = getattr(model, "max_time", None)
+def _watched_fit(model: Any, max_time: float | None, X: UserRows, y: UserTarget, roles: Roles) -> Iterator[None]:
     deadline = None if max_time is None else time.perf_counter() + float(max_time)
     listeners: list[Listener] = []
     with ExitStack() as stack:

@@ -366,3 +366,17 @@ def test_probes_that_span_all_that_is_left_are_exact(rng):
     X = rng.normal(size=(60, 5)) * [5, 4, 3, 2, 1]
     found, exact = cf.PCA(2, solver="randomized").fit(X).certificate_, cf.PCA().fit(X)
     np.testing.assert_allclose(found.outside, exact.explained_variance_ratio_[2], rtol=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(40, 8), (8, 40)])
+@pytest.mark.parametrize("n_components", [3, None])
+def test_columns_and_rows_by_choice_give_the_same_directions(shape, n_components):
+    X = np.random.default_rng(0).normal(size=shape) * np.geomspace(1, 3, shape[1])
+    by_columns, by_rows = (cf.PCA(n_components, solver=solver).fit(X) for solver in ("columns", "rows"))
+    assert by_columns.certificate_.holds and by_rows.certificate_.holds
+    assert by_columns.n_components_ == by_rows.n_components_
+    np.testing.assert_allclose(by_columns.explained_variance_, by_rows.explained_variance_, rtol=1e-9)
+    np.testing.assert_allclose(by_columns.components_, by_rows.components_, atol=1e-7)
+    np.testing.assert_allclose(by_columns.spectrum_.sum(), by_rows.spectrum_.sum(), rtol=1e-9)
+    with pytest.raises(ValueError, match="needs the matrix of columns"):
+        cf.PCA("mle", solver="rows").fit(X)

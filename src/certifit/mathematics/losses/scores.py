@@ -150,7 +150,7 @@ class ExponentialLoss(ScoreLoss):
     def value(self, y: Array, z: Array) -> Array:
         """e^(-s z)."""
         with np.errstate(over="ignore"):
-            return np.exp((1 - 2 * y) * z)
+            return np.asarray(np.exp((1 - 2 * y) * z))
 
     def slope(self, y: Array, z: Array) -> Array:
         """-s e^(-s z)."""

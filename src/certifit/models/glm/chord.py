@@ -11,6 +11,7 @@ A step that does not lower the objective enough is halved (Armijo), so that the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -114,13 +115,12 @@ def descend(
             )
     last, first = np.inf, at.value  # the decrement of the step before; the objective at the start
     slow, falls = 0, True
-    while len(steps.rows) < max_iter and not steps.is_over:
+    while len(steps.rows) < max_iter and not steps.reason:
         if at.hessian is not None:
             chord = Chord(Curvature(_held(task, at.hessian)))
         step = chord.solve(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
-        size = float(np.linalg.norm(at.gradient))
-        steps.add(at.value, decrement / 2, gradient_norm=size, step=float(np.linalg.norm(step)))
+        steps.add(at.value, decrement / 2, gradient_norm=length(at.gradient), step=length(step))
         rate = decrement / last if last > 0 else 1.0
         is_slow = rate > SLOW
         slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
@@ -135,14 +135,19 @@ def descend(
         found = _lower(task, point, at, step, decrement, hessian=is_slow)
         if found is None:
             return point  # no step descends: the floor of the objective
-        length = float(np.linalg.norm(found[0] - point))
+        moved = length(found[0] - point)
         chord.learn(found[0] - point, found[1].gradient - at.gradient)
         falls = found[1].value < at.value
         point, at = found
         last = decrement
-        if length < step_tol:
+        if moved < step_tol:
             return point
     return point
+
+
+def length(v: Array) -> float:
+    """Of a vector in scaled units."""
+    return math.sqrt(v @ v)
 
 
 def _held(task: Descends, hessian: Array) -> Array:

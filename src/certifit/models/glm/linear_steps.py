@@ -85,7 +85,7 @@ class HuberScore(ScoreLoss):
 
     def slope(self, y: Array, z: Array) -> Array:
         """z - y, cut to the edge."""
-        return np.clip(z - y, -self.edge, self.edge)
+        return np.asarray(np.clip(z - y, -self.edge, self.edge))
 
     def curvature(self, y: Array, z: Array) -> Array:
         """1 within the edge, 0 beyond."""
@@ -101,4 +101,4 @@ class HuberScore(ScoreLoss):
 
     def is_legal(self, y: Array) -> Array:
         """Any finite number."""
-        return np.isfinite(y)
+        return np.asarray(np.isfinite(y))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
-from certifit.minimise.steps import Steps
+from certifit.minimise.steps import Steps, is_limited
 from certifit.models.lasso.certificate import duality_gap
 from certifit.models.lasso.columns import ColumnLasso
 from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask
@@ -42,20 +42,38 @@ class LassoPath:
 
 @one_blas_thread
 def solve(task: LassoTask, tol: float, max_iter: int) -> Run[Weights]:
-    """The minimiser at the task's alpha. Its trace has the model without weights, and the end."""
-    steps = Steps()
-    path = elastic_path(task, np.array([task.strengths.alpha]), tol, max_iter)
-    state = Weights(path.coef[0], float(path.intercept[0]))
-    gap = duality_gap(task, state, tol)
+    """The minimiser at the task's alpha. Its trace has the model without weights, and the end.
+
+    The compiled solver knows no clock: under a limit of time it is asked for 1, 2, 4, 8, ... sweeps, each time anew.
+    """
+    steps, alphas = Steps(), np.array([task.strengths.alpha])
     null = task.null_squares() / (2 * task.sum_weight)
-    excess = gap.relative * gap.scale
-    start = max(null - gap.objective + excess, 0.0)
-    unit = np.float64(task.scaling.y_scale)
-    for iteration, objective, left in ((0, null, start), (max(int(path.sweeps[0]), 1), gap.objective, excess)):
-        with np.errstate(over="ignore"):
-            value, bound = float(objective / unit / unit), float(left / unit / unit)
-        steps.add(value, bound, dual=value - bound, step=0.0, iteration=iteration)
+    for most in _stages(max_iter) if is_limited() else [max_iter]:
+        path = elastic_path(task, alphas, tol, most)
+        state, sweeps = Weights(path.coef[0], float(path.intercept[0])), max(int(path.sweeps[0]), 1)
+        gap = duality_gap(task, state, tol)
+        excess = gap.relative * gap.scale
+        if not steps.rows:
+            _report(task, steps, 0, null, max(null - gap.objective + excess, 0.0))
+        _report(task, steps, max(sweeps, int(steps.rows[-1]["iteration"]) + 1), gap.objective, excess)
+        if sweeps < most or gap.relative <= tol or steps.is_over:
+            break
     return Run(state, steps.rows, steps.reason)
+
+
+def _stages(max_iter: int) -> Iterator[int]:
+    most = 1
+    while most < max_iter:
+        yield most
+        most *= 2
+    yield max_iter
+
+
+def _report(task: LassoTask, steps: Steps, iteration: int, objective: float, gap: float) -> None:
+    unit = np.float64(task.scaling.y_scale)
+    with np.errstate(over="ignore"):
+        value, left = float(objective / unit / unit), float(gap / unit / unit)
+    steps.add(value, left, dual=value - left, step=0.0, iteration=iteration)
 
 
 def elastic_path(task: LassoTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:

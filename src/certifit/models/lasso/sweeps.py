@@ -61,7 +61,7 @@ def solve(task: LassoTask, solver: CoordinateDescent, tol: float, max_iter: int)
             break
         before = state.coef
         for j in np.flatnonzero(squares > 0):
-            at.move(int(j), _best(at.weights[j], at.slope(int(j)), squares[j], j, penalty) - at.weights[j])
+            at.move(int(j), _best(at.weights[j], at.slope(int(j)), squares[j], int(j), penalty) - at.weights[j])
         at.balance()
     reason = steps.reason or ("" if gap.relative <= tol else f"It stopped after {max_iter} sweeps. Raise max_iter.")
     return Run(state, steps.rows, reason, np.array(recorded) if recorded else None)
