@@ -1,4 +1,4 @@
-"""Trees, forests and AdaBoost beside scikit-learn (and LightGBM where it is installed): CPU and wall seconds.
+"""Trees, forests and AdaBoost beside scikit-learn (LightGBM, XGBoost, snapml where installed): CPU and wall seconds.
 
     python benchmarks/trees.py [--rows 100000] [--rounds 2]
 
@@ -42,6 +42,7 @@ def contests(n_trees: int, n_stumps: int) -> dict[str, dict[str, Callable[[], An
     """Contests, and the contestants of each."""
     out: dict[str, dict[str, Callable[[], Any]]] = {
         "exact tree": {"certifit": cf.DecisionTreeClassifier, "scikit-learn": TheirTree},
+        "tree on 255 bins": {"certifit": lambda: cf.DecisionTreeClassifier(max_bins=255)},
         f"forest of {n_trees}": {
             "certifit": lambda: cf.RandomForestClassifier(n_trees),
             "scikit-learn": lambda: TheirForest(n_trees, n_jobs=2),
@@ -51,10 +52,23 @@ def contests(n_trees: int, n_stumps: int) -> dict[str, dict[str, Callable[[], An
             "scikit-learn": lambda: TheirBoost(n_estimators=n_stumps),
         },
     }
+    if find_spec("xgboost"):
+        from xgboost import XGBClassifier
+
+        whole = {"max_depth": 0, "min_child_weight": 0, "reg_lambda": 0, "learning_rate": 1.0, "n_jobs": 2}
+        one = {"n_estimators": 1, **whole}
+        out["exact tree"]["XGBoost"] = lambda: XGBClassifier(**one | {"tree_method": "exact", "max_depth": 64})
+        out["tree on 255 bins"]["XGBoost"] = lambda: XGBClassifier(tree_method="hist", max_bin=255, **one)
+    if find_spec("snapml"):
+        from snapml import DecisionTreeClassifier as SnapTree
+
+        out["exact tree"]["snapml"] = lambda: SnapTree(n_jobs=2, use_histograms=False)
+        out["tree on 255 bins"]["snapml"] = lambda: SnapTree(n_jobs=2, use_histograms=True, hist_nbins=255)
     if find_spec("lightgbm"):
         from lightgbm import LGBMClassifier
 
         leaves = {"num_leaves": 2**17, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": 2, "verbose": -1}
+        out["tree on 255 bins"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=1, learning_rate=1.0, **leaves)
         drawn = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "colsample_bynode": 0.18}
         out[f"forest of {n_trees}"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=n_trees, **leaves, **drawn)
         stumps = {"num_leaves": 2, "n_jobs": 2, "verbose": -1}
@@ -80,10 +94,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--trees", type=int, default=20)
     parser.add_argument("--stumps", type=int, default=50)
+    parser.add_argument("--only", default="", help="contests whose names contain this")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = problem(asked.rows)
     for name, makes in contests(asked.trees, asked.stumps).items():
+        if asked.only not in name:
+            continue
         best = dict.fromkeys(makes, (np.inf,) * 4)
         for _ in range(asked.rounds):
             for library, make in makes.items():

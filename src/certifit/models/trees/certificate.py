@@ -164,16 +164,17 @@ def _threshold_fault(task: TreeTask, state: TreeState, below: Array, above: Arra
 
 def _edge_fault(task: TreeTask, state: TreeState, nodes: Array, is_last: Array) -> str:
     """A threshold that is no edge of a bin. is_last: no row of the node has a value above it."""
-    edges = task.edges
-    for node, is_open in zip(nodes.tolist(), is_last.tolist(), strict=True):
-        threshold = state.threshold[node]
-        is_edge = edges is not None and threshold in edges[int(state.feature[node])]
-        if not is_edge and not (is_open and np.isinf(threshold)):
-            return (
-                f"the threshold of node {node} is no edge of a bin of its column. The tree was changed, or these are "
-                "not its rows."
-            )
-    return ""
+    edges = task.edges or []
+    is_edge = is_last & np.isinf(state.threshold[nodes])
+    for j, own in enumerate(edges):
+        here = state.feature[nodes] == j
+        is_edge[here] |= np.isin(state.threshold[nodes][here], own)
+    if is_edge.all():
+        return ""
+    return (
+        f"the threshold of node {nodes[~is_edge][0]} is no edge of a bin of its column. The tree was changed, or these "
+        "are not its rows."
+    )
 
 
 def _level_fault(task: TreeTask, state: TreeState, leaves: Array) -> str:
