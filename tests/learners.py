@@ -254,6 +254,18 @@ LEARNERS = {
         HASHED,
         checked=(cf.RandomForestRegressor(10, max_features=0.5),),
     ),
+    "gradient_boosting_classifier": Row(
+        cf.GradientBoostingClassifier(5, min_samples_leaf=2),
+        "clf",
+        HASHED,
+        checked=(cf.GradientBoostingClassifier(10, min_samples_leaf=1, growth="depth", max_depth=3),),
+    ),
+    "gradient_boosting_regressor": Row(
+        cf.GradientBoostingRegressor(5, min_samples_leaf=2),
+        "reg",
+        HASHED,
+        checked=(cf.GradientBoostingRegressor(10, min_samples_leaf=1, subsample=0.7, family="huber"),),
+    ),
     "pca": Row(
         cf.PCA(),
         "tr",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from certifit.models.adaboost import about as adaboost
 from certifit.models.adaboost_r2 import about as adaboost_r2
+from certifit.models.boosting import about as boosting
 from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
 from certifit.models.forest import about as forest
@@ -41,6 +42,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     trees.ROWS,
     adaboost.ROWS,
     adaboost_r2.ROWS,
+    boosting.ROWS,
     forest.ROWS,
     pca.ROWS,
 )

@@ -1,0 +1,172 @@
+#include "../tree/newton.hpp"
+
+#include <cmath>
+
+#include "../tree/forest.hpp"
+#include "check.hpp"
+
+namespace certifit {
+namespace {
+
+using namespace nb::literals;
+using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Directions = nb::ndarray<const int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+nb::object matrix_of(std::vector<T>&& values, size_t n_rows, size_t n_columns) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  const size_t shape[2] = {n_rows, n_columns};
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), 2, shape, owner));
+}
+
+// Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of different
+// offsets are different. None where a value is not finite.
+nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, bool has_offset, size_t max_bins,
+                            int threads) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  check_size("y", y.shape(0), rows.n_rows);
+  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
+  check(rows.n_rows < size_t{1} << 31, "boosting needs fewer than 2^31 rows");
+  check(max_bins > 1 && max_bins <= 255, "max_bins must be 2 to 255");
+  check(rows.n_columns > static_cast<size_t>(has_offset), "boosting needs a column");
+  TreeRows merged;
+  Bins bins;
+  std::vector<uint8_t> codes;
+  const bool is_finite = run(threads, [&](Crew& crew) {
+    merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    if (!merged.is_finite || merged.n_rows == 0) return false;
+    bins = binned(merged, max_bins, crew);
+    const size_t p = rows.n_columns - has_offset, n = merged.n_rows;
+    codes.resize(n * p);
+    constexpr size_t block_rows = 4096;
+    crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
+      for (size_t j = 0; j < p; ++j)
+        for (size_t i = block * block_rows; i < std::min(n, (block + 1) * block_rows); ++i)
+          codes[i * p + j] = bins.column(j)[i];
+    });
+    return true;
+  });
+  if (!is_finite) return nb::none();
+  const size_t p = rows.n_columns - has_offset, n = merged.n_rows;
+  nb::dict out;
+  std::vector<double> whole(n * p);
+  for (size_t j = 0; j < p; ++j)
+    for (size_t i = 0; i < n; ++i) whole[i * p + j] = merged.column(j)[i];
+  out["X"] = matrix_of(std::move(whole), n, p);
+  out["codes"] = matrix_of(std::move(codes), n, p);
+  nb::list edges;
+  for (size_t j = 0; j < p; ++j) edges.append(array_of(std::move(bins.edges[j])));
+  out["edges"] = edges;
+  const double* last = merged.column(rows.n_columns - 1);
+  out["offset"] = has_offset ? array_of(std::vector<double>(last, last + n)) : nb::none();
+  out["y"] = array_of(std::move(merged.y));
+  out["weight"] = array_of(std::move(merged.weight));
+  return out;
+}
+
+nb::object grow_newton_py(Codes codes, Vector slope, Vector curvature, Places rows, Places columns, size_t max_depth,
+                          size_t max_leaves, size_t min_rows_leaf, double ridge, bool is_best_first,
+                          std::optional<Directions> direction, int threads) {
+  const size_t n = codes.shape(0), p = codes.shape(1);
+  check_size("slope", slope.shape(0), n);
+  check_size("curvature", curvature.shape(0), n);
+  if (direction) check_size("direction", direction->shape(0), p);
+  check(rows.shape(0) > 0 && columns.shape(0) > 0, "a tree needs a row and a column");
+  for (size_t k = 0; k < rows.shape(0); ++k) check(rows.data()[k] < n, "a row is not there");
+  for (size_t k = 0; k < columns.shape(0); ++k) check(columns.data()[k] < p, "a column is not there");
+  check(max_leaves > 0 && max_leaves < size_t{1} << 30 && ridge >= 0, "max_leaves or ridge is out of range");
+  const NewtonRows all{n,           p,           codes.data(),    slope.data(),   curvature.data(), rows.data(),
+                       rows.shape(0), columns.data(), columns.shape(0)};
+  const NewtonPlan plan{max_depth, max_leaves, min_rows_leaf, ridge, is_best_first, direction ? direction->data() : nullptr};
+  NewtonTree tree = run(threads, [&](Crew& crew) { return grow_newton(all, plan, crew); });
+  const auto of_nodes = [&]<class T>(T, auto get) {
+    std::vector<T> values;
+    for (const NewtonNode& node : tree.nodes) values.push_back(static_cast<T>(get(node)));
+    return array_of(std::move(values));
+  };
+  nb::dict out;
+  out["feature"] = of_nodes(int64_t{}, [](const NewtonNode& node) { return node.feature; });
+  out["left"] = of_nodes(int64_t{}, [](const NewtonNode& node) { return node.left; });
+  out["bin"] = of_nodes(int64_t{}, [](const NewtonNode& node) { return node.bin; });
+  out["is_missing_left"] = of_nodes(uint8_t{}, [](const NewtonNode& node) { return node.is_missing_left; });
+  out["value"] = of_nodes(double{}, [](const NewtonNode& node) { return node.value; });
+  out["gain"] = of_nodes(double{}, [](const NewtonNode& node) { return node.gain; });
+  out["leaves"] = array_of(std::move(tree.leaves));
+  return out;
+}
+
+// scores += value of the leaf of tree t, in column t % width, for the trees [first, last).
+nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left, Vector threshold, Flags is_missing_left,
+                        Vector value, size_t width, size_t first, size_t last, int threads) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  const size_t n_nodes = left.shape(0);
+  check_size("feature", feature.shape(0), n_nodes);
+  check_size("threshold", threshold.shape(0), n_nodes);
+  check_size("is_missing_left", is_missing_left.shape(0), n_nodes);
+  check_size("value", value.shape(0), n_nodes);
+  check(width > 0 && width < size_t{1} << 20, "width is out of range");
+  check(first <= last && last < ends.shape(0), "trees are out of range");
+  std::vector<std::vector<Step>> trees;
+  for (size_t t = first; t < last; ++t) {
+    const int64_t begin = ends.data()[t], end = ends.data()[t + 1];
+    check(begin >= 0 && begin < end && end <= static_cast<int64_t>(n_nodes), "ends do not rise");
+    const auto n = static_cast<size_t>(end - begin);
+    for (size_t k = 0; k < n; ++k) {
+      const int64_t child = left.data()[begin + k], column = feature.data()[begin + k];
+      if (child == 0) continue;
+      check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
+      check(column >= 0 && column < static_cast<int64_t>(rows.n_columns), "a column is not there");
+    }
+    trees.push_back(steps_of({n, feature.data() + begin, left.data() + begin, threshold.data() + begin,
+                              is_missing_left.data() + begin}));
+  }
+  std::vector<double> scores(rows.n_rows * width, 0.0);
+  std::atomic<bool> is_finite{true};
+  run(threads, [&](Crew& crew) {
+    constexpr size_t block_rows = 1024;
+    crew.for_each_block((rows.n_rows + block_rows - 1) / block_rows, [&](size_t block) {
+      const size_t begin = block * block_rows, count = std::min(block_rows, rows.n_rows - begin), p = rows.n_columns;
+      std::vector<double> scratch, dense(count * p);
+      WholeRows whole(rows);
+      const Tile tile = read_tile(rows, begin, count, scratch);
+      bool is_bad = false;
+      std::vector<uint32_t> places(count);
+      for (size_t k = 0; k < count; ++k) {
+        const double* row = whole.row(tile, k, begin + k);
+        for (size_t j = 0; j < p; ++j) is_bad |= std::isinf(dense[k * p + j] = row[j]);
+        places[k] = static_cast<uint32_t>(k);
+      }
+      if (is_bad) is_finite = false;
+      for (size_t t = 0; t < trees.size(); ++t) {
+        const double* values = value.data() + ends.data()[first + t];
+        double* out = scores.data() + begin * width + (first + t) % width;
+        for_each_leaf(dense.data(), p, trees[t].data(), places.data(), count,
+                      [&](uint32_t place, int32_t leaf) { out[place * width] += values[leaf]; });
+      }
+    });
+    return true;
+  });
+  const size_t shape[2] = {rows.n_rows, width};
+  return nb::make_tuple(to_numpy<2>(std::move(scores), shape), is_finite.load());
+}
+
+}  // namespace
+
+void bind_newton(nb::module_& m) {
+  m.def("boosting_rows", boosting_rows_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "has_offset"_a,
+        "max_bins"_a, "threads"_a);
+  m.def("grow_newton", grow_newton_py, "codes"_a.noconvert(), "slope"_a.noconvert(), "curvature"_a.noconvert(),
+        "rows"_a.noconvert(), "columns"_a.noconvert(), "max_depth"_a, "max_leaves"_a, "min_rows_leaf"_a, "ridge"_a,
+        "is_best_first"_a, "direction"_a.noconvert().none(), "threads"_a);
+  m.def("add_trees", add_trees_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
+        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "value"_a.noconvert(), "width"_a, "first"_a,
+        "last"_a, "threads"_a);
+}
+
+}  // namespace certifit

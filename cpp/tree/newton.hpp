@@ -1,0 +1,44 @@
+// A tree of one round of boosting: grown on slopes g and curvatures h of the rows' losses, its leaves are Newton steps.
+#pragma once
+
+#include "tree.hpp"
+
+namespace certifit {
+
+// codes: row after row, one byte per column; 255 is a missing value. rows: those that the tree is grown on, ascending.
+struct NewtonRows {
+  size_t n_rows, n_columns;
+  const uint8_t* codes;
+  const double *slope, *curvature;
+  const uint32_t* rows;
+  size_t n_drawn;
+  const uint32_t* columns;  // those that are tried, ascending
+  size_t n_tried;
+};
+
+// direction: of every column, or null: 1, no score falls as it grows; -1, none rises. is_best_first: the leaf of the
+// largest gain is split next, else leaves are split level by level.
+struct NewtonPlan {
+  size_t max_depth, max_leaves, min_rows_leaf;
+  double ridge;  // value of a leaf: -sum g / (sum h + ridge)
+  bool is_best_first;
+  const int8_t* direction;
+};
+
+// Rows whose code is at most `bin` go to `left`, the others to left + 1. gain: what the split takes from the second-order
+// model of the loss, twice.
+struct NewtonNode {
+  int32_t feature = -1, left = 0;
+  uint8_t bin = 0;
+  bool is_missing_left = false;
+  double value = 0, gain = 0;
+};
+
+struct NewtonTree {
+  std::vector<NewtonNode> nodes;
+  std::vector<int32_t> leaves;  // of all rows, drawn or not
+};
+
+NewtonTree grow_newton(const NewtonRows& rows, const NewtonPlan& plan, Crew& crew);
+
+}  // namespace certifit

@@ -1,0 +1,144 @@
+"""The certificate of boosting: every leaf and every loss derived again from the rows, by code that no search touches.
+
+Rows are led through every tree by its thresholds. From the scores before a round follow slopes and curvatures of the
+rows drawn for it, their sums over a leaf give the Newton step -G / (H + l2), kept within the bounds of directions, times
+the learning rate; and the scores after it give its loss. Which split a node has is the choice of a greedy search:
+nothing is claimed about other trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.models.boosting.state import BoostingState
+from certifit.models.boosting.task import BoostingTask
+from certifit.models.certificate import Certificate
+from certifit.statistics.residual import UNIT
+
+CLAIM = "largest deviation of a leaf or a loss from the one derived again, as a share of what rounding allows"
+THEOREM = "a leaf is -G / (H + l2) of the slopes and curvatures of its rows; the search for splits is greedy"
+
+
+@dataclass(frozen=True)
+class GradientBoostingCertificate(Certificate):
+    """The proof that goes with boosted trees. loss: of the training rows; held_out: of those held out, or None."""
+
+    n_trees: int = 0
+    deviation: float = 0.0
+    loss: float = 0.0
+    null_loss: float = 0.0
+    held_out: float | None = None
+    fault: str = ""
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        if self.fault:
+            return [f"NOT certified: {self.fault}"]
+        if not self.holds:
+            return [
+                f"NOT certified: a leaf or a loss is off by {self.deviation:.1e} from what its rows give, more than "
+                "rounding allows. The trees were changed, or these are not their rows."
+            ]
+        held = "" if self.held_out is None else f", {self.held_out:.6g} on the rows held out"
+        return [
+            f"Derived again from the rows: every leaf of the {self.n_trees:,} trees is its Newton step, and every "
+            f"round's loss is right, to {self.deviation:.1e}, within rounding.",
+            f"Mean loss {self.loss:.6g} after {self.null_loss:.6g} of the best constant{held}. The search for splits "
+            "is greedy: other trees may fit better.",
+        ]
+
+
+def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertificate:
+    """Every round of boosting beside what the rows give."""
+    rows, unit = task.rows, task.unit
+    block = task.block_of(rows)
+    scores = state.start / unit + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
+    trained = np.where(task.trained, rows.weight, 0.0)
+    mean = trained / trained.sum()
+    held = np.where(task.trained, 0.0, rows.weight)
+    held = held / (held.sum() or 1.0)
+    start = float(mean @ task.losses(scores))
+    deviation = float(np.abs(task.start() - state.start / unit).max())
+    held_loss = None
+    for number in range(state.n_rounds):
+        drawn, _ = task.drawn(number)
+        slopes, curvatures = task.derivatives(scores)
+        added = np.empty_like(scores)
+        for k in range(task.width):
+            tree = number * task.width + k
+            leaves = state.leaves(block, tree)
+            apart = _leaves_apart(task, state, tree, leaves, (slopes[:, k], curvatures[:, k]), drawn, scores)
+            deviation = max(deviation, apart)
+            nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
+            added[:, k] = state.value[nodes][leaves] / unit
+        scores = scores + added
+        losses = task.losses(scores)
+        loss = float(mean @ losses)
+        deviation = max(deviation, abs(loss - state.loss[number] / task.loss_unit) / (abs(loss) + abs(start) or 1.0))
+        if task.settings.early_stopping:
+            held_loss = float(held @ losses)
+            deviation = max(
+                deviation,
+                abs(held_loss - state.held_out[number] / task.loss_unit) / (abs(held_loss) + abs(start) or 1.0),
+            )
+    allowed = 64 * (rows.n_rows + state.n_rounds + 16) * UNIT
+    if not np.isfinite(deviation):
+        deviation = np.inf
+    return GradientBoostingCertificate(
+        claim=CLAIM, theorem=THEOREM, value=(deviation + UNIT) / allowed, tolerance=1.0, rounding=1.0,
+        n_trees=len(state.ends) - 1, deviation=deviation + UNIT, loss=float(state.loss[-1]),
+        null_loss=start * task.loss_unit,
+        held_out=None if held_loss is None else held_loss * task.loss_unit,
+    )  # fmt: skip
+
+
+def _leaves_apart(
+    task: BoostingTask,
+    state: BoostingState,
+    tree: int,
+    leaves: Array,
+    derivatives: tuple[Array, Array],
+    drawn: Array,
+    scores: Array,
+) -> float:
+    """The largest deviation of a leaf of a tree, relative to the largest step; and of the weight of a node."""
+    nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
+    left, n = state.left[nodes], int(state.ends[tree + 1] - state.ends[tree])
+    of_rows = leaves[drawn]
+    sums = [np.bincount(of_rows, weights=part[drawn], minlength=n) for part in derivatives]
+    sizes = np.bincount(of_rows, weights=np.abs(derivatives[0][drawn]), minlength=n)
+    weight = np.bincount(of_rows, weights=task.rows.weight[drawn], minlength=n)
+    for node in np.flatnonzero(left)[::-1]:
+        for part in (*sums, weight, sizes):
+            part[node] = part[left[node]] + part[left[node] + 1]
+    wanted = task.leaf_values(scores, leaves, n, (sums[0], sums[1]), drawn)
+    if task.settings.directions is not None:
+        wanted = _within_directions(wanted, left, state.feature[nodes], task.settings.directions)
+    rate, is_leaf = task.settings.learning_rate, left == 0
+    mass = sums[1] + task.settings.l2
+    size = np.where(mass > 0, sizes / np.where(mass > 0, mass, 1.0), 0.0) + np.abs(wanted)
+    scale = rate * np.maximum(size, np.abs(wanted).max(initial=0.0)) + np.finfo(float).tiny
+    apart = (np.abs(state.value[nodes] / task.unit - rate * wanted) / scale)[is_leaf]
+    heavy = np.abs(state.weight[nodes] / task.weight_unit - weight) / weight[0]
+    return float(max(apart.max(initial=0.0), heavy.max(initial=0.0)))
+
+
+def _within_directions(steps: Array, left: Array, feature: Array, directions: tuple[int, ...]) -> Array:
+    """Steps of nodes within the bounds that splits in a direction above them set: halfway between the sides."""
+    n = len(steps)
+    low, high, values = np.full(n, -np.inf), np.full(n, np.inf), steps.copy()
+    for node in range(n):
+        values[node] = np.clip(steps[node], low[node], high[node])
+        if not left[node]:
+            continue
+        first, second = int(left[node]), int(left[node]) + 1
+        low[[first, second]], high[[first, second]] = low[node], high[node]
+        if directions[int(feature[node])]:
+            sides = [np.clip(steps[child], low[node], high[node]) for child in (first, second)]
+            middle = sides[0] / 2 + sides[1] / 2
+            upper, lower = (second, first) if directions[int(feature[node])] > 0 else (first, second)
+            low[upper], high[lower] = max(low[node], middle), min(high[node], middle)
+    return values

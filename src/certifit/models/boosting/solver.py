@@ -1,0 +1,113 @@
+"""Rounds of boosting: a tree on slopes and curvatures, its leaves Newton steps, shrunk and added to the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.minimise.problem import Run
+from certifit.models.boosting.losses import Pinball
+from certifit.models.boosting.state import BoostingState
+from certifit.models.boosting.task import BoostingTask
+from certifit.runtime import core, n_threads
+
+UNLIMITED = 2**29  # levels, leaves
+NODE_ARRAYS = ("feature", "left", "threshold", "is_missing_left", "value", "weight", "gain")
+
+
+def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[BoostingState]:
+    """All rounds, or those after the ones of an earlier state."""
+    rows, settings = task.rows, task.settings
+    start = task.start() if before is None else before.start / task.unit
+    trees: list[dict[str, Array]] = []
+    scores = start + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
+    if before is not None:
+        scores = before.scores(task.block_of(rows))[0] / task.unit + rows.offset[:, None]
+    mean, held = _mean_losses(task)
+    losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out))
+    for number in range(0 if before is None else before.n_rounds, settings.n_estimators):
+        drawn, columns = task.drawn(number)
+        slopes, curvatures = task.derivatives(scores)
+        added = np.empty_like(scores)
+        for k in range(task.width):
+            g, h = np.ascontiguousarray(slopes[:, k]), np.ascontiguousarray(curvatures[:, k])
+            tree, leaves = _tree(task, g, h, drawn, columns, scores)
+            trees.append(tree)
+            added[:, k] = tree["value"][leaves]
+        scores = scores + added
+        row_losses = task.losses(scores)
+        losses.append(float(mean @ row_losses) * task.loss_unit)
+        if settings.early_stopping:
+            held_out.append(float(held @ row_losses) * task.loss_unit)
+            if len(held_out) - 1 - int(np.argmin(held_out)) >= settings.n_iter_no_change:
+                break
+    state = _state(task, start, trees, losses, held_out, before)
+    if settings.early_stopping:
+        state = state.part(int(np.argmin(held_out)) + 1)
+    return Run(state)
+
+
+def _mean_losses(task: BoostingTask) -> tuple[Array, Array]:
+    """What the losses of rows are multiplied by: for the mean of the rows trained on, and of those held out."""
+    weight = task.rows.weight
+    trained, held = np.where(task.trained, weight, 0.0), np.where(task.trained, 0.0, weight)
+    return trained / trained.sum(), held / (held.sum() or 1.0)
+
+
+def _tree(
+    task: BoostingTask, g: Array, h: Array, drawn: Array, columns: Array, scores: Array
+) -> tuple[dict[str, Array], Array]:
+    """One tree with thresholds and shrunk values, and the leaf of every distinct row."""
+    settings, rows = task.settings, task.rows
+    grown = core.grow_newton(
+        rows.codes, g, h, drawn, columns,
+        UNLIMITED if settings.max_depth is None else settings.max_depth,
+        UNLIMITED if settings.max_leaf_nodes is None else settings.max_leaf_nodes,
+        settings.min_samples_leaf, settings.l2, settings.growth == "leaf",
+        None if settings.directions is None else np.array(settings.directions, dtype=np.int8), n_threads(),
+    )  # fmt: skip
+    left, leaves, value = grown["left"], grown["leaves"], grown["value"]
+    inner = np.flatnonzero(left)
+    threshold = np.zeros(len(left))
+    for node in inner:
+        edges, bin_ = rows.edges[grown["feature"][node]], grown["bin"][node]
+        threshold[node] = edges[bin_] if bin_ < len(edges) else np.inf
+    if isinstance(task.loss, Pinball):
+        value = task.leaf_values(scores, leaves, len(left), (value, value), drawn)
+    weight = np.bincount(leaves[drawn], weights=rows.weight[drawn], minlength=len(left))
+    for node in inner[::-1]:
+        weight[node] = weight[left[node]] + weight[left[node] + 1]
+    tree = {
+        "feature": grown["feature"], "left": left, "threshold": threshold, "is_missing_left": grown["is_missing_left"],
+        "value": value * settings.learning_rate, "weight": weight, "gain": grown["gain"],
+    }  # fmt: skip
+    return tree, leaves
+
+
+def _state(
+    task: BoostingTask,
+    start: Array,
+    trees: list[dict[str, Array]],
+    losses: list[float],
+    held_out: list[float],
+    before: BoostingState | None,
+) -> BoostingState:
+    unit = task.unit
+    scale = {"value": unit, "weight": task.weight_unit, "gain": unit**2 * task.weight_unit}
+    arrays = {
+        name: np.concatenate([tree[name] for tree in trees]) * scale[name]
+        if name in scale
+        else np.concatenate([tree[name] for tree in trees])
+        for name in NODE_ARRAYS
+        if trees
+    }
+    ends = np.cumsum([0, *(len(tree["left"]) for tree in trees)])
+    if before is not None:
+        arrays = {
+            name: np.concatenate([getattr(before, name), arrays[name]]) if trees else getattr(before, name)
+            for name in NODE_ARRAYS
+        }
+        ends = np.concatenate([before.ends, before.ends[-1] + ends[1:]])
+    return BoostingState(
+        start=start * unit, ends=ends.astype(np.int64), loss=np.array(losses), held_out=np.array(held_out), **arrays
+    )

@@ -1,0 +1,225 @@
+"""What boosting is grown on: distinct rows in the order of a hash, their bins, a loss, and how trees are grown.
+
+draws   rows held out and rows of a round are drawn among distinct rows, by numbers that follow from random_state, the
+        round and the place in the order of the hash: neither the order of rows nor copies instead of weights matter
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss
+from certifit.models.boosting.losses import FAMILIES, HuberOfResidual, Pinball, best_constant, weighted_quantile
+from certifit.models.trees.task import LEAST_UNIT, GatheredRows, refuse_infinite
+from certifit.runtime import core, n_threads
+
+Directions = Sequence[int] | Mapping[str, int] | None
+MAD = 1.482602218505602  # standard deviations of a normal law in a median absolute deviation
+HELD_OUT = 2**62  # the number of the draw of held-out rows, beyond that of any round
+
+
+@dataclass(frozen=True)
+class BoostingSettings:
+    """How trees are drawn, grown and added."""
+
+    n_estimators: int
+    learning_rate: float
+    growth: str
+    max_depth: int | None
+    max_leaf_nodes: int | None
+    min_samples_leaf: int
+    l2: float
+    max_bins: int
+    subsample: float
+    max_features: float
+    directions: tuple[int, ...] | None
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    random_state: int
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """Distinct rows in the order of their hashes. X: as numbers; codes: bins, cut at edges."""
+
+    X: Array
+    codes: Array
+    edges: list[Array]
+    y: Array
+    weight: Array
+    offset: Array
+
+    @property
+    def n_rows(self) -> int:
+        """Distinct rows."""
+        return len(self.y)
+
+
+class BoostingTask(GatheredRows):
+    """Rows, a loss, and how trees are grown on its slopes and curvatures."""
+
+    def __init__(
+        self, source: Source, settings: BoostingSettings, family: str, loss: tuple[float, float, float], n_classes: int
+    ) -> None:
+        super().__init__(source, n_classes)
+        self.settings, self.family, self._parameters = settings, family, loss
+        if not n_classes:
+            self._check_target()
+
+    def _check_target(self) -> None:
+        y = self.y
+        if not np.isfinite(y).all():
+            raise ValueError("y must be finite numbers.")
+        FAMILIES[self.family].loss(*self._parameters).check_target(y)
+        if FAMILIES[self.family].is_log and not y.any():
+            raise ValueError(f"family={self.family!r} needs a y above 0. All are 0.")
+        if not LEAST_UNIT**0.5 <= self.unit <= LEAST_UNIT**-0.5:
+            raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
+
+    @property
+    def unit(self) -> float:
+        """What scores are measured in: a power of two near the largest |y|, or 1."""
+        return self.y_unit if not self.n_classes and FAMILIES[self.family].is_scaled else 1.0
+
+    @property
+    def loss_unit(self) -> float:
+        """What losses are measured in."""
+        return self.unit ** (1 if self.family == "quantile" else 2)
+
+    @property
+    def width(self) -> int:
+        """Scores of a row."""
+        return self.n_classes if self.n_classes > 2 else 1
+
+    @cached_property
+    def rows(self) -> DistinctRows:
+        """Distinct rows, y and offset in units."""
+        x, block = list(self.block.rows), self.block
+        if block.offset is not None:
+            x.append(("dense", np.ascontiguousarray(block.offset, dtype=np.float64)[:, None]))
+        weight = None if self.weight is None else self.weight / self.weight_unit
+        made = core.boosting_rows(x, self.y, weight, block.offset is not None, self.settings.max_bins, n_threads())
+        if made is None:
+            refuse_infinite(self.block, self.source.names)
+            raise ValueError("y must be finite numbers.")
+        offset = np.zeros(len(made["y"])) if made["offset"] is None else made["offset"]
+        return DistinctRows(
+            made["X"], made["codes"], made["edges"], made["y"] / self.unit, made["weight"], offset / self.unit
+        )
+
+    @cached_property
+    def loss(self) -> ScoreLoss:
+        """The loss of a score, of all families but the softmax of more than two classes."""
+        if self.n_classes:
+            return Logistic()
+        loss = FAMILIES[self.family].loss(*self._parameters)
+        if not isinstance(loss, HuberOfResidual):
+            return loss
+        rows = self.rows
+        apart = np.abs(rows.y - weighted_quantile(rows.y, rows.weight, 0.5))
+        scale = MAD * weighted_quantile(apart, rows.weight, 0.5)
+        return HuberOfResidual(loss.delta * (scale or float(apart.max(initial=0.0)) or 1.0))
+
+    def start(self) -> Array:
+        """The best constant score of the rows that are trained on: log shares of more than two classes."""
+        rows, trained = self.rows, self.trained
+        y, weight = rows.y[trained], rows.weight[trained]
+        if self.width > 1:
+            shares = np.bincount(y.astype(np.int64), weights=weight, minlength=self.width) / weight.sum()
+            logs = np.log(np.maximum(shares, np.finfo(float).tiny))
+            return logs - logs.mean()
+        if self.n_classes:
+            return np.array([np.log(weight @ y) - np.log(weight @ (1 - y))])
+        return np.array([best_constant(self.loss, y, weight, rows.offset[trained])])
+
+    def losses(self, scores: Array) -> Array:
+        """The loss of every distinct row."""
+        y = self.rows.y
+        if self.width == 1:
+            return np.asarray(self.loss.value(y, scores[:, 0]))
+        return np.asarray(logsumexp(scores, axis=1) - scores[np.arange(len(y)), y.astype(np.int64)])
+
+    def derivatives(self, scores: Array) -> tuple[Array, Array]:
+        """Slopes and curvatures of every distinct row, times its weight; rows x width."""
+        rows = self.rows
+        if self.width == 1:
+            z = scores[:, 0]
+            slope, curvature = self.loss.slope(rows.y, z), self.loss.curvature(rows.y, z)
+            return (rows.weight * slope)[:, None], (rows.weight * curvature)[:, None]
+        chances = softmax(scores, axis=1)
+        slope = chances.copy()
+        slope[np.arange(rows.n_rows), rows.y.astype(np.int64)] -= 1
+        return rows.weight[:, None] * slope, rows.weight[:, None] * chances * (1 - chances)
+
+    def leaf_values(self, scores: Array, leaves: Array, n_nodes: int, sums: tuple[Array, Array], rows: Array) -> Array:
+        """The Newton step of every leaf, from sums of slopes and curvatures; of the pinball loss quantiles of residuals."""
+        slope, curvature = sums
+        if not isinstance(self.loss, Pinball):
+            mass = curvature + self.settings.l2
+            return np.where(mass > 0, -slope / np.where(mass > 0, mass, 1.0), 0.0)
+        values, residual = np.zeros(n_nodes), (self.rows.y - scores[:, 0])[rows]
+        of_leaf, weight = leaves[rows], self.rows.weight[rows]
+        for leaf in np.unique(of_leaf):
+            own = of_leaf == leaf
+            values[leaf] = weighted_quantile(residual[own], weight[own], self.loss.quantile)
+        return values
+
+    def _random(self, number: int) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=[self.settings.random_state, number]))
+
+    @cached_property
+    def trained(self) -> Array:
+        """Whether each distinct row is trained on; the others are held out for early stopping."""
+        rows, settings = self.rows, self.settings
+        is_trained = np.ones(rows.n_rows, dtype=bool)
+        if settings.early_stopping:
+            order = self._random(HELD_OUT).permutation(rows.n_rows)
+            below = np.cumsum(rows.weight[order])
+            is_trained[order[below <= settings.validation_fraction * below[-1]]] = False
+            if is_trained.all():
+                raise ValueError(
+                    f"No row is held out of {rows.n_rows} distinct ones at validation_fraction="
+                    f"{settings.validation_fraction:g}. Raise it, or set early_stopping=False."
+                )
+        return is_trained
+
+    def drawn(self, number: int) -> tuple[Array, Array]:
+        """Rows and columns of a round, ascending."""
+        rows, p, settings = np.flatnonzero(self.trained), self.source.n_features, self.settings
+        columns = np.arange(p)
+        random = self._random(number)
+        if settings.subsample < 1:
+            chosen = rows[random.random(len(rows)) < settings.subsample]
+            rows = chosen if len(chosen) else rows
+        if settings.max_features < 1:
+            columns = np.sort(random.permutation(p)[: max(1, int(settings.max_features * p))])
+        return rows.astype(np.uint32), columns.astype(np.uint32)
+
+    def block_of(self, rows: DistinctRows) -> Block:
+        """Distinct rows as the core walks them through trees."""
+        return Block(rows.X, None, None)
+
+
+def directions_of(asked: Directions, names: list[str]) -> tuple[int, ...] | None:
+    """A direction per column: 1, -1 or 0; None where no column has one."""
+    if asked is None:
+        return None
+    if isinstance(asked, Mapping):
+        unknown = [name for name in asked if name not in names]
+        if unknown:
+            raise ValueError(f"monotonic_cst names {unknown[0]!r}, which is no column.")
+        asked = [asked.get(name, 0) for name in names]
+    values = list(asked)
+    if len(values) != len(names):
+        raise ValueError(f"monotonic_cst has {len(values)} entries, and there are {len(names)} columns.")
+    if any(value not in (-1, 0, 1) for value in values):
+        raise ValueError(f"monotonic_cst must be 1, -1 or 0 per column. Got {values!r}.")
+    return tuple(int(value) for value in values) if any(values) else None
