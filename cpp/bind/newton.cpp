@@ -23,8 +23,8 @@ nb::object matrix_of(std::vector<T>&& values, size_t n_rows, size_t n_columns) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), 2, shape, owner));
 }
 
-// Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of different
-// offsets are different. None where a value is not finite.
+// Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of
+// different offsets are different. None where a value is not finite.
 nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, bool has_offset, size_t max_bins,
                             int threads) {
   HeldRows held(x);
@@ -80,9 +80,10 @@ nb::object grow_newton_py(Codes codes, Vector slope, Vector curvature, Places ro
   for (size_t k = 0; k < rows.shape(0); ++k) check(rows.data()[k] < n, "a row is not there");
   for (size_t k = 0; k < columns.shape(0); ++k) check(columns.data()[k] < p, "a column is not there");
   check(max_leaves > 0 && max_leaves < size_t{1} << 30 && ridge >= 0, "max_leaves or ridge is out of range");
-  const NewtonRows all{n,           p,           codes.data(),    slope.data(),   curvature.data(), rows.data(),
-                       rows.shape(0), columns.data(), columns.shape(0)};
-  const NewtonPlan plan{max_depth, max_leaves, min_rows_leaf, ridge, is_best_first, direction ? direction->data() : nullptr};
+  const NewtonRows all{
+      n, p, codes.data(), slope.data(), curvature.data(), rows.data(), rows.shape(0), columns.data(), columns.shape(0)};
+  const NewtonPlan plan{max_depth, max_leaves,    min_rows_leaf,
+                        ridge,     is_best_first, direction ? direction->data() : nullptr};
   NewtonTree tree = run(threads, [&](Crew& crew) { return grow_newton(all, plan, crew); });
   const auto of_nodes = [&]<class T>(T, auto get) {
     std::vector<T> values;
@@ -101,8 +102,8 @@ nb::object grow_newton_py(Codes codes, Vector slope, Vector curvature, Places ro
 }
 
 // scores += value of the leaf of tree t, in column t % width, for the trees [first, last).
-nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left, Vector threshold, Flags is_missing_left,
-                        Vector value, size_t width, size_t first, size_t last, int threads) {
+nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left, Vector threshold,
+                        Flags is_missing_left, Vector value, size_t width, size_t first, size_t last, int threads) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   const size_t n_nodes = left.shape(0);
@@ -123,8 +124,8 @@ nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left,
       check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
       check(column >= 0 && column < static_cast<int64_t>(rows.n_columns), "a column is not there");
     }
-    trees.push_back(steps_of({n, feature.data() + begin, left.data() + begin, threshold.data() + begin,
-                              is_missing_left.data() + begin}));
+    trees.push_back(steps_of(
+        {n, feature.data() + begin, left.data() + begin, threshold.data() + begin, is_missing_left.data() + begin}));
   }
   std::vector<double> scores(rows.n_rows * width, 0.0);
   std::atomic<bool> is_finite{true};

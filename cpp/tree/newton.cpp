@@ -110,8 +110,10 @@ class Grower {
 
   // Sums of the leaf's bins, added up or what the sibling leaves of those of the parent, and its best split.
   void search(Leaf& leaf, const Histogram* parent, const Leaf* sibling) {
-    if (!parent) leaf.histogram.assign(rows_.n_tried * n_bins, Cell{});
-    else leaf.histogram.resize(rows_.n_tried * n_bins);
+    if (!parent)
+      leaf.histogram.assign(rows_.n_tried * n_bins, Cell{});
+    else
+      leaf.histogram.resize(rows_.n_tried * n_bins);
     std::vector<Split> best(rows_.n_tried);
     const auto of_columns = [&](size_t block) {
       const size_t first = block * columns_of_block, last = std::min(rows_.n_tried, first + columns_of_block);

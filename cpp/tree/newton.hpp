@@ -25,8 +25,8 @@ struct NewtonPlan {
   const int8_t* direction;
 };
 
-// Rows whose code is at most `bin` go to `left`, the others to left + 1. gain: what the split takes from the second-order
-// model of the loss, twice.
+// Rows whose code is at most `bin` go to `left`, the others to left + 1. gain: what the split takes from the
+// second-order model of the loss, twice.
 struct NewtonNode {
   int32_t feature = -1, left = 0;
   uint8_t bin = 0;

@@ -1,8 +1,8 @@
 """The certificate of boosting: every leaf and every loss derived again from the rows, by code that no search touches.
 
 Rows are led through every tree by its thresholds. From the scores before a round follow slopes and curvatures of the
-rows drawn for it, their sums over a leaf give the Newton step -G / (H + l2), kept within the bounds of directions, times
-the learning rate; and the scores after it give its loss. Which split a node has is the choice of a greedy search:
+rows drawn for it, their sums over a leaf give the Newton step -G / (H + l2), kept within the bounds of directions,
+times the learning rate; and the scores after it give its loss. Which split a node has is the choice of a greedy search:
 nothing is claimed about other trees.
 """
 

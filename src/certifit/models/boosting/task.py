@@ -160,7 +160,7 @@ class BoostingTask(GatheredRows):
         return rows.weight[:, None] * slope, rows.weight[:, None] * chances * (1 - chances)
 
     def leaf_values(self, scores: Array, leaves: Array, n_nodes: int, sums: tuple[Array, Array], rows: Array) -> Array:
-        """The Newton step of every leaf, from sums of slopes and curvatures; of the pinball loss quantiles of residuals."""
+        """Newton steps of leaves, from sums of slopes and curvatures; of the pinball loss, quantiles of residuals."""
         slope, curvature = sums
         if not isinstance(self.loss, Pinball):
             mass = curvature + self.settings.l2
