@@ -61,7 +61,7 @@ class HuberOfResidual(_OfResidual):
 
     def slope(self, y: Array, z: Array) -> Array:
         """Minus the residual, cut at delta."""
-        return -np.clip(y - z, -self.delta, self.delta)
+        return np.asarray(-np.clip(y - z, -self.delta, self.delta))
 
 
 @dataclass(frozen=True)

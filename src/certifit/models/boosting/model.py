@@ -433,10 +433,6 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         """Predictions of the rows of a block of the source that the model was fitted to."""
         return self._mean(self._raw(block)[:, 0])
 
-    def means(self, block: Block) -> Array:
-        """E y of the rows of a block of the source that the model was fitted to."""
-        return self.scores(block)
-
     def _mean(self, z: Array) -> Array:
         with np.errstate(over="ignore"):
             return np.exp(z) if FAMILIES[self.family].is_log else np.asarray(z)

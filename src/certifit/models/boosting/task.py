@@ -135,7 +135,7 @@ class BoostingTask(GatheredRows):
         if self.width > 1:
             shares = np.bincount(y.astype(np.int64), weights=weight, minlength=self.width) / weight.sum()
             logs = np.log(np.maximum(shares, np.finfo(float).tiny))
-            return logs - logs.mean()
+            return np.asarray(logs - logs.mean())
         if self.n_classes:
             return np.array([np.log(weight @ y) - np.log(weight @ (1 - y))])
         return np.array([best_constant(self.loss, y, weight, rows.offset[trained])])

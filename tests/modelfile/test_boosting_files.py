@@ -1,0 +1,63 @@
+"""Boosted trees in files: nodes that are no trees, and numbers that contradict each other, are refused."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from forge import edited, refuse, with_number
+
+import certifit as cf
+from certifit.modelfile.files import from_bytes, to_bytes
+
+
+@cache
+def file_of(kind: str) -> bytes:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    score = X[:, 0] * X[:, 1] + X[:, 2]
+    if kind == "classes":
+        model = cf.GradientBoostingClassifier(3, min_samples_leaf=5).fit(X, np.digitize(score, [-0.5, 0.5]))
+    else:
+        model = cf.GradientBoostingRegressor(3, min_samples_leaf=5, monotonic_cst=[0, 0, 1]).fit(X, score)
+    return to_bytes(model)
+
+
+KINDS = pytest.mark.parametrize("kind", ["classes", "numbers"])
+FORGED = {
+    "a child that is its own parent": ("trees.left", 1, 1),
+    "a child beyond the last": ("trees.left", 0, 99),
+    "a child far beyond": ("trees.left", 0, 2**62),
+    "a negative child": ("trees.left", 0, -1),
+    "a leaf where nodes hang": ("trees.left", 0, 0),
+    "a column beyond the last": ("trees.feature", 0, 3),
+    "a column of 2**62": ("trees.feature", 0, 2**62),
+    "a tree that ends before it begins": ("trees.ends", 1, 0),
+    "a tree beyond the nodes": ("trees.ends", 1, 2**62),
+    "a flag of 2": ("trees.is_missing_left", 0, 2),
+    "a gain below 0": ("trees.gain", 0, -1.0),
+    "a loss that the certificate does not state": ("trees.loss", -1, 0.123),
+    "a direction of 5": ("directions", 0, 5),
+}
+
+
+@KINDS
+@pytest.mark.parametrize("array, place, number", FORGED.values(), ids=FORGED)
+def test_what_is_no_boosting_is_refused(kind, array, place, number):
+    refuse(with_number(file_of(kind), array, place, number))
+
+
+@KINDS
+@pytest.mark.parametrize("key", ["n_rounds", "n_nodes", "n_scores", "n_held_out"])
+def test_other_sizes_than_those_of_the_arrays_are_refused(kind, key):
+    model = from_bytes(file_of(kind))
+    true = {"n_scores": model.boosting_.width, "n_held_out": 0}
+    for number in {0, 1, 2**40} - {true.get(key)}:
+        refuse(edited(file_of(kind), key, number))
+
+
+def test_directions_and_answers_come_back():
+    model = from_bytes(file_of("numbers"))
+    assert model.monotonic_cst == [0, 0, 1] and len(model.history_) == 3
+    assert to_bytes(model) == file_of("numbers")
