@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "../tree/forest.hpp"
+#include "../tree/bins.hpp"
 #include "check.hpp"
 
 namespace certifit {
@@ -40,7 +40,7 @@ nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, 
   const bool is_finite = run(threads, [&](Crew& crew) {
     merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    bins = binned(merged, max_bins, crew);
+    bins = binned(merged, bin_edges(merged, max_bins, {}, crew), {}, crew);
     const size_t p = rows.n_columns - has_offset, n = merged.n_rows;
     codes.resize(n * p);
     constexpr size_t block_rows = 4096;

@@ -84,6 +84,8 @@ from certifit.modelfile import save as save
 from certifit.modelfile import verify as verify
 from certifit.models.adaboost.model import AdaBoostClassifier as AdaBoostClassifier
 from certifit.models.adaboost_r2.model import AdaBoostRegressor as AdaBoostRegressor
+from certifit.models.boosting.model import GradientBoostingClassifier as GradientBoostingClassifier
+from certifit.models.boosting.model import GradientBoostingRegressor as GradientBoostingRegressor
 from certifit.models.discriminant.model import GaussianDiscriminant as GaussianDiscriminant
 from certifit.models.ensembles.bagging import BaggingClassifier as BaggingClassifier
 from certifit.models.ensembles.bagging import BaggingRegressor as BaggingRegressor

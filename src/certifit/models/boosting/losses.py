@@ -21,7 +21,8 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.mathematics.losses.huber import Huber
-from certifit.mathematics.losses.scores import GammaLog, PoissonLog, ScoreLoss, Squared, TweedieLog
+from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog, TweedieLog
+from certifit.mathematics.losses.scores import ScoreLoss, Squared
 
 NEWTON_STEPS = 100  # most, to the best constant
 

@@ -56,6 +56,7 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
     random_state: int
     certificate_: GradientBoostingCertificate
     boosting_: BoostingState
+    _edges: list[Array] | None = None
     shares = ("n_estimators",)
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
@@ -71,6 +72,9 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
         whole.column_names_ = list(mapped.names)
         state = boost(whole._task(mapped)).state
         return [StagedState(partial(whole._answers_of, state.part(stage.n_estimators)), whole) for stage in stages]
+
+    def shared_edges(self, source: Source) -> None:
+        """Every training set makes its own bins."""
 
     def candidates(self, source: Source) -> list[dict[str, int]]:
         """Numbers of rounds worth trying where the user names none."""

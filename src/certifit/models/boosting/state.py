@@ -59,7 +59,9 @@ class BoostingState:
         """The leaf of every row in a tree, counted from its root."""
         nodes = slice(int(self.ends[tree]), int(self.ends[tree + 1]))
         parts = (self.feature[nodes], self.left[nodes], self.threshold[nodes], self.is_missing_left[nodes])
-        return np.asarray(core.walk_tree(columns.rows, *map(np.ascontiguousarray, parts), False, n_threads())[0])
+        return np.asarray(
+            core.walk_tree(columns.rows, *map(np.ascontiguousarray, parts), None, None, False, n_threads())[0]
+        )
 
     def part(self, n_rounds: int) -> BoostingState:
         """The first rounds."""
