@@ -73,8 +73,9 @@ class Pool:
             if self._matrix is not None:
                 self._pool = core.margin_given_pool(self.is_single, np.ascontiguousarray(self._matrix))
             else:
-                kept = int(self.cache_bytes / (self.n * (4 if self.is_single else 8)))
-                check_memory(self.cache_bytes, f"A cache of {kept:,} rows of a kernel", "Lower cache_size.")
+                row = self.n * (4 if self.is_single else 8)
+                kept = min(int(self.cache_bytes / row), self.n)
+                check_memory(float(kept) * row, f"A cache of {kept:,} rows of a kernel", "Lower cache_size.")
                 self._pool = core.margin_pool(_gemm(self.is_single), self.is_single, *self._form, self._points, kept)
         return self._pool
 
