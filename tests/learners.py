@@ -199,10 +199,19 @@ LEARNERS = {
             cf.SVC(0.01, kernel=cf.kernels.Linear(), multi_class="one-vs-rest", class_weight="balanced"),
             cf.SVC(0.01, kernel=cf.kernels.Gaussian(2.0) + 1, standardize=True, solver="smo"),
         ),
-        attacked=(cf.SVC(0.01, kernel=cf.kernels.Polynomial(2), fit_intercept=False, standardize=True, cache_size=20),),
+        attacked=(
+            cf.SVC(
+                0.01,
+                kernel=cf.kernels.Polynomial(2),
+                fit_intercept=False,
+                standardize=True,
+                cache_size=20,
+                max_iter=200_000,
+            ),
+        ),
     ),
     "svr": Row(
-        cf.SVR(cache_size=20),
+        cf.SVR(cache_size=20, max_iter=200_000),
         "reg",
         checked=(cf.SVR(0.01, epsilon=0.0, kernel=cf.kernels.Linear(), fit_intercept=False),),
     ),
