@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
@@ -31,6 +32,12 @@ class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
     solver: str | Solver
     start: Start
     max_iter: int
+
+    @property
+    def n_iter_(self) -> int:
+        """Steps of the solver; 1 where the equations were solved directly."""
+        check_is_fitted(self)
+        return max([1, *(int(row["iteration"]) for row in self.history_[-1:])])
 
     def _task_at(self, source: Source, alpha: float | None) -> LeastSquaresTask:
         return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())

@@ -189,7 +189,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         if wanted == "mle" and (by_rows or few):
             raise ValueError(
                 "n_components='mle' needs the matrix of columns, and as many rows as columns. Got "
-                f"solver={self.solver!r} and {d} columns" + (f", {n_rows} rows." if few else ".")
+                f"solver={self.solver!r}" + (f", {n_rows} rows" if few else "") + f", {d} columns."
             )
         return RowVariance(source, *arguments) if by_rows else ColumnVariance(source, *arguments)
 
