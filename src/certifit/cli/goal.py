@@ -108,7 +108,9 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
 def _of_numbers(
     request: Request, choice: Choice, source: Any, goal: str, notes: list[str], shared: Mapping[str, bool]
 ) -> Setting:
-    kinds = choice.kinds(goal, **shared)
+    from certifit.selection.folds.splits import row_count
+
+    kinds = choice.few_enough(choice.kinds(goal, **shared), lambda: row_count(source))
     if not request.texts.is_asked:
         request.texts.refuse_unused()
         return Setting(source, kinds, request.encoder(source.names), goal, notes=notes)
