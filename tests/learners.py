@@ -389,6 +389,17 @@ def settings(*parts: str) -> dict[str, tuple[Row, Any]]:
 
 
 CHECKED = settings("checked")
+# Models whose X is the matrix of a kernel, and why some checks cannot pass: their matrices are kernels of nothing.
+_NO_KERNEL = {
+    "check_positive_only_tag_during_fit": "takes a mean off the matrix, which then is not Mercer and is refused",
+    "check_estimators_dtypes": "cuts the matrix to whole numbers, which then is not Mercer and is refused",
+}
+OF_MATRICES: tuple[tuple[Any, dict[str, str]], ...] = (
+    (cf.KernelRidge(0.1, kernel="precomputed", indefinite="allow"), {}),
+    (cf.KernelRidge(0.1, kernel="precomputed"), _NO_KERNEL),
+    (cf.KernelPCA(1, kernel="precomputed"), _NO_KERNEL),
+    (cf.KernelLMS(kernel="precomputed"), _NO_KERNEL),
+)
 REFITTED = settings("attacked", "refitted")
 # For `python tests/hostile.py --factories learners:ATTACKED`.
 ATTACKED: dict[str, tuple[str, Callable[[], Any], frozenset[str]]] = {

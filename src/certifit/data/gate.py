@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, column_or_1d, has_fit_parameter, validate_data
 
 from certifit.data.arrow import ArrowSource, frame_table, is_frame
@@ -123,7 +124,9 @@ def predict_rows(model: Any, X: Any, offset: Any = None, exposure: Any = None) -
         rows = _table(X)
     else:
         refuse_kinds(X)
-        rows = _core_array(validate_data(model, canonical(X), reset=False, ensure_min_samples=0, **_ROWS), _COUNTS)
+        is_kernel = get_tags(model).input_tags.pairwise  # a NaN is no kernel, whatever the number of columns
+        kinds = _ROWS | {"ensure_all_finite": is_kernel, "ensure_min_samples": 0}
+        rows = _core_array(validate_data(model, canonical(X), reset=False, **kinds), _COUNTS)
     return Block(rows, None, None, offset=checked_offset(offset, exposure, rows.shape[0]))
 
 

@@ -145,7 +145,7 @@ class KernelRows:
     @cached_property
     def tested(self) -> MercerTest:
         """What the rows say of a kernel that is not proven to be Mercer."""
-        is_short = self.kernel is None and getattr(self.block.X, "dtype", None) == np.float32
+        is_short = self.kernel is None and _is_of_float32(self._values)
         return matrix_test(self._values, rounded=SHORT if is_short else NO_DIRECTION)
 
     def times(self, points: Array, V: Array) -> Array:
@@ -186,6 +186,15 @@ class KernelRows:
         if self.kernel is None:
             return np.asarray(np.sqrt(np.maximum(np.diagonal(self.matrix), 0.0)))
         return np.asarray(np.sqrt(np.maximum(self.kernel.diagonal(points), 0.0)))
+
+
+def _is_of_float32(values: Array) -> bool:
+    """Whether a matrix was computed in float32, whatever holds it now: all its numbers are some of float32, not whole.
+
+    Whole numbers are counted, not rounded.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        return np.array_equal(values.astype(np.float32), values) and not np.array_equal(np.rint(values), values)
 
 
 class KernelRidgeTask:
