@@ -277,6 +277,8 @@ class CountTruth(ClassTruth):
 class ComponentsTruth(Truth):
     """Principal components: residual, orthonormality, variance missed, centre."""
 
+    directions = "components_"
+
     def __init__(self, problem: Problem, model: Any) -> None:
         self.problem = problem
         rows = Rows(problem.rows, problem.weights)
@@ -303,11 +305,15 @@ class ComponentsTruth(Truth):
         self.is_rounding = not is_scaled and bool(self.trace <= (size * d) ** 2 * arb(2) ** -100)
         self.factor = self.total / (self.total - arb(float(problem.parameters.get("ddof", 1))))
 
+    def product(self, V: arb_mat) -> arb_mat:
+        """A V."""
+        return (self.down * (self.Z * V)).mid()
+
     def verdict(self, model: Any, certificate: Any) -> Verdict:
         """The worst of the four claims."""
-        V = given_matrix(model.components_).transpose()
+        V = given_matrix(getattr(model, self.directions)).transpose()
         k, d = V.ncols(), V.nrows()
-        AV = (self.down * (self.Z * V)).mid()
+        AV = self.product(V)
         found = [sum((V[i, c] * AV[i, c] for i in range(d)), ZERO) for c in range(k)]
         largest = max(found)
         inner = (V.transpose() * V).mid()
@@ -335,8 +341,9 @@ class ComponentsTruth(Truth):
         yield f"variance by 1e{power:.1f}", _nudged(model, "explained_variance_", rng, power)
         other = copy.copy(model)
         power = float(rng.uniform(-12, -1))
-        turned = model.components_ + 10.0**power * rng.normal(size=model.components_.shape)
-        other.components_ = np.linalg.qr(turned.T)[0].T
+        components = getattr(model, self.directions)
+        turned = components + 10.0**power * rng.normal(size=components.shape)
+        setattr(other, self.directions, np.linalg.qr(turned.T)[0].T)
         yield f"directions by 1e{power:.1f}", other
 
 

@@ -19,10 +19,12 @@ from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
-from tests.hunt.kernel_truth import KernelTruth
+from tests.hunt.kernel_truth import KernelComponentsTruth, KernelStepsTruth, KernelTruth
 from tests.hunt.quantile_truth import QuantileTruth
 from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
+
+MOST_KERNEL_ROWS = 10  # whose eigenvalues are found in many bits
 
 
 @dataclass(frozen=True)
@@ -142,11 +144,34 @@ def _huber(rng: Random) -> Problem:
 def _kernel_ridge(rng: Random) -> Problem:
     alpha = rng.choice([None, 1e-12, 1e-8, 1e-4, 0.1, 10.0, 1e10])
     problem = make.regression(rng, {"alpha": None if alpha is None else float(alpha)}, most_columns=4)
+    problem.parameters["kernel"] = _kernel(rng, problem)
+    return problem
+
+
+def _kernel(rng: Random, problem: Problem) -> cf.kernels.Kernel | None:
     spread = float(np.std(problem.rows))
     usual = spread if 0 < spread < 1e200 else 1.0
     width = float(np.clip(usual * 10.0 ** rng.uniform(-1, 2), 1e-300, 1e300))
     kernel = (None, cf.kernels.Gaussian(width), cf.kernels.Linear(), cf.kernels.Polynomial(int(rng.integers(2, 4))))
-    problem.parameters["kernel"] = kernel[rng.integers(4)]
+    return kernel[rng.integers(4)]
+
+
+def _kernel_steps(rng: Random) -> Problem:
+    problem = make.regression(rng, {"max_iter": int(rng.integers(1, 30))}, most_columns=4)
+    few = slice(0, MOST_KERNEL_ROWS)
+    problem.X, problem.y, problem.weights = problem.X[few], problem.y[few], None
+    problem.parameters = {key: value for key, value in problem.parameters.items() if key == "max_iter"}
+    problem.parameters |= {"updates": str(rng.choice(["batch", "rows"])), "kernel": _kernel(rng, problem)}
+    return problem
+
+
+def _kernel_components(rng: Random) -> Problem:
+    n, d = make.shape_of(rng, 4, MOST_KERNEL_ROWS)
+    X, tags = make.design(rng, n, d)
+    problem = Problem(make.dressed(rng, X, tags), None, make.weights_of(rng, n, tags), {}, tags)
+    problem.parameters["kernel"] = _kernel(rng, problem)
+    if chance(rng, 0.5):
+        problem.parameters["n_components"] = int(rng.integers(1, n + 1))
     return problem
 
 
@@ -265,6 +290,8 @@ ROWS = (
     Estimator("PCA", _components, cf.PCA, ComponentsTruth, options.by_products),
     Estimator("PCA by rows", _wide_components, cf.PCA, ComponentsTruth, options.by_products),
     Estimator("Perceptron", _perceptron, cf.Perceptron, PerceptronTruth),
+    Estimator("KernelPCA", _kernel_components, cf.KernelPCA, KernelComponentsTruth),
+    Estimator("KernelLMS", _kernel_steps, cf.KernelLMS, KernelStepsTruth),
 )
 ESTIMATORS = {row.name: row for row in ROWS}
 

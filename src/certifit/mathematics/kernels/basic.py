@@ -224,12 +224,13 @@ class Gaussian(Formed):
     def largest_error(self, X: Array) -> float:
         """A bound on the rounding error of every k(x_i, x_j)."""
         of_x, _ = self._shares(X, X)
-        return min(float(np.expm1(2 * of_x.max(initial=0.0))) + 8 * UNIT, 1.0)
+        return min(float(np.expm1(min(2 * of_x.max(initial=0.0), 1.0))) + 8 * UNIT, 1.0)
 
     def entry_error(self, X: Array, Z: Array) -> float:
         """A bound on the rounding error of every k(x_i, z_j)."""
         of_x, of_z = self._shares(X, Z)
-        return min(float(np.expm1(of_x.max(initial=0.0) + of_z.max(initial=0.0))) + 8 * UNIT, 1.0)
+        exponent = of_x.max(initial=0.0) + of_z.max(initial=0.0)
+        return min(float(np.expm1(min(exponent, 1.0))) + 8 * UNIT, 1.0)
 
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""

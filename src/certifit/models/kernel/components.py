@@ -48,7 +48,7 @@ class KernelVariance(VarianceTask):
         self.error = 4 * entries + 4 * summed
         self.noise = float(np.sqrt(self.error))
         if self.total <= 2 * self.error:
-            self.total = 0.0
+            self.total = self.error = 0.0  # `noise` still says what rounding is
         self.mean, self.scale = np.zeros(n), np.ones(n)
 
     @property

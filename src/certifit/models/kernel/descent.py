@@ -26,6 +26,7 @@ from certifit.statistics.residual import TINY, UNIT
 
 MOST_FACTORED = 2500  # rows whose largest eigenvalue is proven by a Cholesky factor
 POWERS = 30  # products by which the largest eigenvalue is found
+SQUARED = (1e-140, 1e150)  # sizes of targets whose squares are normal numbers
 SAME = 1e-9  # of the target's mean square: how nearly the objective of a state is the one it states
 
 
@@ -73,6 +74,12 @@ class LmsTask:
             raise ValueError("KernelLMS takes no weights: its steps are those of the rows in their order.")
         self.rows, self.is_batch = rows, is_batch
         self.y: Array = np.asarray(rows.block.y, dtype=np.float64)
+        least, most = SQUARED
+        if self.y.any() and not least <= float(np.abs(self.y).max()) <= most:
+            raise ValueError(
+                "Squares of y are beyond what float64 holds well. Multiply y by a power of ten, so that the largest "
+                f"entry is between {least:g} and {most:g}."
+            )
         self.step = 0.5 * self.largest_step if step is None else step
 
     @cached_property
@@ -139,12 +146,18 @@ def solve(task: LmsTask, max_iter: int) -> Run[LmsState]:
     G, y, step = task.rows.matrix, task.y, task.step
     dual = np.zeros(len(y))
     for _ in range(max_iter):
-        if task.is_batch:
-            dual = dual + step * (y - multiply(G, dual))
-        else:
-            for i in range(len(y)):
-                dual[i] += step * (y[i] - G[i] @ dual)
-        objective = task.objective(dual)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if task.is_batch:
+                dual = dual + step * (y - multiply(G, dual))
+            else:
+                for i in range(len(y)):
+                    dual[i] += step * (y[i] - G[i] @ dual)
+            objective = task.objective(dual)
+        if not (np.isfinite(dual).all() and np.isfinite(objective)):
+            raise ValueError(
+                "Coefficients exceed the largest float64: the kernel of these rows is too small for this target. Use "
+                "standardize=True, or multiply the columns by a power of ten."
+            )
         steps.add(objective, step_size=step)
         if steps.is_over:
             break
