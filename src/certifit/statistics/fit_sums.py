@@ -144,22 +144,33 @@ def _sandwich_of_stretch(stretch: Block, fit: Fit, is_frequency: bool, block_row
 
 
 def null_score(source: Source, loss: PythonLoss, start: float) -> float:
-    """The b that minimises sum w l(y, offset + b): Newton's method on one number, each step a pass over the targets."""
-    b = start
-    at = _null_sums(source, loss, b)
+    """The b that minimises sum w l(y, offset + b): Newton's method on one number, each step a pass over the targets.
+
+    The slope has opposite signs at `low` and `high`. Steps that do not shrink by half are doubled while an end is
+    open, else the middle is next: offsets of many sizes make the expected curvature far from the true one.
+    """
+    b, at, last = start, _null_sums(source, loss, start), np.inf
+    low, high = -np.inf, np.inf
     for _ in range(MOST_STEPS):
-        step = at[1] / at[2] if at[2] > 0 else 0.0
+        low, high = (low, b) if at[1] > 0 else (b, high)
+        step = _null_step(b, at, last, low, high)
+        trial = _null_sums(source, loss, b - step)
+        while abs(step) > NULL_STEP * max(abs(b), 1.0) and not np.isfinite(trial[:2]).all():
+            step /= 2
+            trial = _null_sums(source, loss, b - step)
         if not abs(step) > NULL_STEP * max(abs(b), 1.0):
             break
-        while abs(step) > NULL_STEP * max(abs(b), 1.0):
-            trial = _null_sums(source, loss, b - step)
-            if trial[0] <= at[0] + 1e-13 * abs(at[0]):
-                break
-            step /= 2
-        else:
-            break
-        b, at = b - step, trial
+        b, at, last = b - step, trial, abs(step)
     return float(b)
+
+
+def _null_step(b: float, at: Array, last: float, low: float, high: float) -> float:
+    step = at[1] / at[2] if at[2] > 0 else 0.0
+    if 2 * abs(step) <= last and low < b - step < high:
+        return float(step)
+    if np.isfinite(low) and np.isfinite(high):
+        return b - (low + high) / 2
+    return float(step if np.isinf(last) else np.copysign(2 * last, at[1]))
 
 
 NULL_STEP = 1e-10

@@ -26,7 +26,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
-from certifit.statistics.oracle import Oracle, careful_loss
+from certifit.statistics.oracle import Oracle, careful_loss, oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.row_curvature import row_reach
 
@@ -81,8 +81,10 @@ class ScorePoint:
             return Base(np.inf, False)
         low, high = self.objective_bounds
         # What no null model exceeds comes first: it costs no pass.
-        if is_exact_fit(low, self.task.most_null) and is_exact_fit(high, self.task.null_objective):
-            return Base(self.task.null_objective, True)
+        if is_exact_fit(low, self.task.most_null):
+            null = null_objective(self.task)
+            if is_exact_fit(high, null):
+                return Base(null, True)
         return Base(max(low, TINY), False)
 
     @property
@@ -150,6 +152,40 @@ class ScorePoint:
     def objective_error(self) -> float:
         """Rounding of the objective."""
         return MATRIX_ERROR * abs(self.objective) + self.slope * self.score_error + self.value_error
+
+
+NULL_ERRORS = (1e-9, 1e-6, 1e-3)  # of the best constant, relative to it and to 1
+
+
+def null_objective(task: GlmTask) -> float:
+    """At most that of the best constant; 0 where none is legal, or known to be near the best: then no fit is exact.
+
+    A constant is no further than t from the best one if the slopes at t below and above it have opposite signs, by
+    more than rounding. A loss that is not convex has no such proof, and no certificate that is more than an estimate.
+    """
+    point = task.null_point
+    if not np.isfinite(point[-1]):
+        return 0.0
+    off = 0.0
+    if task.fit_intercept and task.source.view.has_offset and task.loss.is_convex:
+        errors = (error * max(abs(point[-1]), 1.0) for error in NULL_ERRORS)
+        off = next((t for t in errors if _is_between(task, float(point[-1]), t)), np.inf)
+    value = careful_loss(task.source, task.at(point), off)[0] / task.sum_weight if np.isfinite(off) else 0.0
+    return value if np.isfinite(value) else 0.0
+
+
+def _is_between(task: GlmTask, constant: float, off: float) -> bool:
+    """Whether the best constant is no further than `off` from this one."""
+    below, above = (_constant_slope(task, at) for at in (constant - off, constant + off))
+    return below[0] < -below[1] and above[0] > above[1]
+
+
+def _constant_slope(task: GlmTask, constant: float) -> tuple[float, float]:
+    """The slope of the loss along a constant, and its rounding."""
+    point = np.append(np.zeros(task.size - 1), constant)
+    sums = oracle(task.source, task.at(point), task.loss.code is None)
+    at = ScorePoint(task, point, sums, task.of_sums(sums, point), np.append(np.zeros(task.size - 1), 1.0))
+    return float(at.at.gradient[-1]), float(at.gradient_error[-1])
 
 
 @dataclass(frozen=True)

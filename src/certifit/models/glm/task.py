@@ -31,7 +31,7 @@ from certifit.statistics.factor import Curvature
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.moments import TargetSums, target_sums
-from certifit.statistics.oracle import At, Oracle, careful_loss, oracle, sums_of
+from certifit.statistics.oracle import At, Oracle, oracle, sums_of
 from certifit.statistics.spreads import column_spreads
 
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
@@ -223,16 +223,14 @@ class GlmTask:
         return float(np.nanmax(np.append(ends, 1.0 if self.source.view.has_offset else 0.0)))
 
     @cached_property
-    def null_objective(self) -> float:
-        """That of the best constant, 0 without an intercept; 0 where no constant is legal: then no fit is exact."""
+    def null_point(self) -> Array:
+        """The best constant, but for rounding; 0 without an intercept. Not finite where no constant is legal."""
         point = np.zeros(self.size)
         if self.fit_intercept:
             start = float(self.loss.score(self.targets.mean)) - self.targets.mean_offset
-            if not np.isfinite(start):
-                return 0.0
-            point[-1] = null_score(self.source, self.loss, start) if self.source.view.has_offset else start
-        value = careful_loss(self.source, self.at(point), 0.0)[0] / self.sum_weight
-        return value if np.isfinite(value) else 0.0
+            has_offset = self.source.view.has_offset and np.isfinite(start)
+            point[-1] = null_score(self.source, self.loss, start) if has_offset else start
+        return point
 
     @cached_property
     def largest(self) -> Array:
