@@ -121,7 +121,7 @@ nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left,
     for (size_t k = 0; k < n; ++k) {
       const int64_t child = left.data()[begin + k], column = feature.data()[begin + k];
       if (child == 0) continue;
-      check(child > static_cast<int64_t>(k) && child + 1 < static_cast<int64_t>(n), "a child is not behind its parent");
+      check(child > static_cast<int64_t>(k) && child < static_cast<int64_t>(n) - 1, "a child is not behind its parent");
       check(column >= 0 && column < static_cast<int64_t>(rows.n_columns), "a column is not there");
     }
     trees.push_back(steps_of(

@@ -638,6 +638,46 @@ def _(rng: Rng) -> Arguments:
     return {**grown, **_two_trees(d, max(grown["n_classes"], 1))}
 
 
+@call("boosting_rows")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    x, n, d = (x, n, d) if d > 1 else ([("dense", rng.normal(size=(5, 2)))], 5, 2)
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    asked = {"has_offset": bool(rng.integers(2)), "max_bins": int(rng.choice([2, 7, 255]))}
+    return {"x": x, "y": vector(rng, n), "weight": weight, **asked, "threads": threads(rng)}
+
+
+@call("grow_newton")
+def _(rng: Rng) -> Arguments:
+    n, d = (int(size) for size in rng.integers(1, 40, size=2))
+    drawn = np.flatnonzero(rng.random(n) < 0.7).astype(np.uint32)
+    return {
+        "codes": rng.integers(0, 9, size=(n, d)).astype(np.uint8),
+        "slope": vector(rng, n),
+        "curvature": np.ones(n),
+        "rows": drawn if len(drawn) else np.zeros(1, np.uint32),
+        "columns": np.arange(d, dtype=np.uint32),
+        "max_depth": int(rng.integers(0, 9)),
+        "max_leaves": int(rng.integers(1, 9)),
+        "min_rows_leaf": int(rng.integers(1, 4)),
+        "ridge": 1.0,
+        "is_best_first": bool(rng.integers(2)),
+        "direction": maybe(rng, rng.integers(-1, 2, size=d).astype(np.int8)),
+        "threads": threads(rng),
+    }
+
+
+@call("add_trees")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    trees = _two_trees(d, 1)
+    del trees["values"]
+    return {
+        "x": x, **trees, "value": vector(rng, len(trees["left"])), "width": int(rng.integers(1, 3)), "first": 0,
+        "last": int(rng.integers(0, 3)), "threads": threads(rng),
+    }  # fmt: skip
+
+
 def _kernel(rng: Rng) -> tuple[Arguments, int]:
     from scipy.linalg import cython_blas
 
