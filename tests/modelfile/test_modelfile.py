@@ -243,7 +243,7 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "parameters are a list": ("ridge", "parameters", [], "metadata.parameters must be an object"),
     "features": ("ridge", "features.count", 4, "must be float64 of shape"),
     "no features": ("ridge", "features.count", 0, "integer >= 1"),
-    "too many features": ("ridge", "features.count", 2**62, "must be float64 of shape"),
+    "too many features": ("ridge", "features.count", 2**62, "no array of that size"),
     "too few names": ("named", "features.names", ["a"], "1 names for 6 features"),
     "names are numbers": ("named", "features.names", [1, 2, 3, 4, 5, 6], "list of texts"),
     "rank above columns": ("ridge", "solution.rank", 4, "rank 4 of 3"),

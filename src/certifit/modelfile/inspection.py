@@ -103,10 +103,12 @@ def _file(data: bytes, metadata: Metadata) -> Metadata:
 def _model(parts: Parts) -> Metadata:
     metadata = parts.content.metadata
     told: Metadata = {key: value for tell in parts.record.told for key, value in tell(metadata).items()}
+    # A file leaves out newer parameters at their defaults.
+    parameters = {name: param.default for name, param in parts.learner.params.items()} | metadata["parameters"]
     return {
         "class": parts.learner.name,
         "estimator": metadata["estimator"],
-        "objective": parts.learner.objective(Told(metadata["parameters"], **told)),
+        "objective": parts.learner.objective(Told(parameters, **told)),
         "parameters": metadata["parameters"],
         "basis": metadata.get("basis"),
     }
