@@ -199,26 +199,17 @@ LEARNERS = {
             cf.SVC(0.01, kernel=cf.kernels.Linear(), multi_class="one-vs-rest", class_weight="balanced"),
             cf.SVC(0.01, kernel=cf.kernels.Gaussian(2.0) + 1, standardize=True, solver="smo"),
         ),
-        attacked=(
-            cf.SVC(
-                0.01,
-                kernel=cf.kernels.Polynomial(2),
-                fit_intercept=False,
-                standardize=True,
-                cache_size=20,
-                max_iter=200_000,
-            ),
-        ),
+        attacked=(cf.SVC(0.01, kernel=cf.kernels.Polynomial(2), fit_intercept=False, standardize=True, cache_size=20),),
     ),
     "svr": Row(
-        cf.SVR(cache_size=20, max_iter=200_000),
+        cf.SVR(epsilon=1.0, cache_size=20),
         "reg",
         checked=(cf.SVR(0.01, epsilon=0.0, kernel=cf.kernels.Linear(), fit_intercept=False),),
     ),
     "hard_margin_svc": Row(
-        cf.HardMarginSVC(not_separable="warn", cache_size=20, max_iter=100_000),
+        cf.HardMarginSVC(not_separable="warn", cache_size=20),
         "clf",
-        checked=(cf.HardMarginSVC(cf.kernels.Gaussian(1.0), not_separable="warn", max_iter=100_000),),
+        checked=(cf.HardMarginSVC(cf.kernels.Gaussian(1.0), not_separable="warn"),),
     ),
     "decision_tree_classifier": Row(
         cf.DecisionTreeClassifier(max_depth=2),

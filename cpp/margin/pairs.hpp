@@ -83,9 +83,12 @@ class Pairs {
     const size_t j = partner(i, low_end);
     if (j >= q || !(low[j] == 0)) return false;
     const Real* Ki = &K[i * stride];
-    const double curvature = std::max(least_curvature(i, j), double(diagonal[i]) + diagonal[j] - 2.0 * Ki[j]);
+    const double least_of_both = least_curvature(i, j), between = double(diagonal[i]) + diagonal[j] - 2.0 * Ki[j];
+    const double curvature = std::max(least_of_both, between);
     double by = (double(F[j]) - double(F[i])) / curvature;
     const double room_i = room(i, true), room_j = room(j, false), room_of_both = std::min(room_i, room_j);
+    // Without a bound the dual rises for ever along two rows that rounding does not tell apart.
+    if (std::isinf(room_of_both) && !(between > least_of_both)) return false;
     const bool is_cut = by >= room_of_both;
     by = std::min(by, room_of_both);
     if (!(by > 0)) return false;
@@ -99,7 +102,8 @@ class Pairs {
   }
 
   double least_curvature(size_t i, size_t j) const {
-    return 8 * double(std::numeric_limits<Real>::epsilon()) * (double(diagonal[i]) + diagonal[j]) + 1e-300;
+    return 8 * double(std::numeric_limits<Real>::epsilon()) * (double(diagonal[i]) + diagonal[j]) +
+           std::numeric_limits<double>::min();
   }
 
   // The variable that may fall of the largest gain together with i.
@@ -138,6 +142,7 @@ class Pairs {
     if (chosen == q) return false;
     double by = -double(F[chosen]) / std::max<double>(diagonal[chosen], 1e-300);
     const double limit = room(chosen, by > 0);
+    if (std::isinf(limit) && !(diagonal[chosen] > 0)) return false;  // a row of 0 cannot be moved off its side
     const bool is_cut = std::fabs(by) >= limit;
     if (is_cut) by = std::copysign(limit, by);
     if (by == 0) return false;

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 import certifit as cf
 from certifit.models.svm.hard_certificate import NotSeparableError, margin_bound
+from certifit.models.svm.solver import WINDOW, Rise
 from certifit.models.svm.task import MarginState
 
 
@@ -95,3 +96,26 @@ def test_the_bound_is_the_formula():
     proof = model.certificate_
     assert proof.radius == pytest.approx(np.linalg.norm(X, axis=1).max())
     assert proof.margin == pytest.approx(1 / np.linalg.norm(model.coef_))
+
+
+def test_rows_as_small_as_float64_has_squares_of_are_separated_and_smaller_ones_said_to_be_undecided() -> None:
+    X = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 3.0]])
+    y = ["left", "right", "right"]
+    model = cf.HardMarginSVC().fit(X * 2.0**-500, y)
+    assert model.certificate_.holds
+    np.testing.assert_allclose(model.margin_, 2.0**-500, rtol=1e-6)
+    with pytest.raises(ValueError, match="undecided within rounding"):
+        cf.HardMarginSVC().fit(X * 2.0**-990, y)
+
+
+def test_a_dual_that_no_longer_rises_ends_a_fit() -> None:
+    flat, slow, fast = Rise(), Rise(), Rise()
+    for number in range(WINDOW):
+        flat.add(2.0, 1.0)
+        slow.add(2.0, 1.0 + 1e-10 * number)
+        fast.add(2.0, 1.0 + 1e-3 * number)
+    assert flat.is_over and not slow.is_over  # the first window begins with no dual at all
+    for number in range(WINDOW):
+        slow.add(2.0, 1.0 + 1e-10 * (WINDOW + number))
+        fast.add(2.0, 1.1 + 1e-3 * number)
+    assert slow.is_over and not fast.is_over

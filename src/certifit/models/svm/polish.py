@@ -65,6 +65,7 @@ def polished(task: MarginTask, machine: Machine, places: Array, local: Array, a:
     return a
 
 
+@np.errstate(all="ignore")  # a step that is no number is not taken
 def _step(K: Array, missing: Array, excess: float, has_intercept: bool) -> Array | None:
     """What to add to sign a of the free multipliers."""
     n = len(K)

@@ -26,11 +26,13 @@ VIOLATION = 1e-3  # of the conditions, to begin with
 CLOSER = 0.25
 ENOUGH = 0.5  # of tol: the certificate adds its roundings
 PROGRESS = 0.5  # a refresh after which more than this share of the violation is left was of no use
-LARGEST_SINGLE = 1e15  # of k(x, x) in float32
+SINGLE = (1e-15, 1e15)  # the largest k(x, x) that float32 is used for
 LEAST_SINGLE = 1e-4  # a violation that rows in float32 still tell from rounding
 MOST_REFRESHES = 60
 RISE = 1e-13  # of the dual: less is rounding
 MOST_FLAT = 10  # rounds in which the dual rises by rounding only
+WINDOW = 100  # rounds over which the rise of the dual is looked at
+TOO_SLOW = 1e-6  # of the gap: a dual that rises by less in so many rounds will not close it
 SHARPENED = 3  # linear systems at the end
 
 
@@ -58,7 +60,7 @@ class Pool:
             self._matrix = rows.matrix if is_all else np.ascontiguousarray(rows.matrix[np.ix_(places, places)])
         self.n, self.cache_bytes = n, cache_bytes
         largest = float(rows.sizes(rows.points).max(initial=0.0)) ** 2
-        self.is_single = largest < LARGEST_SINGLE
+        self.is_single = SINGLE[0] < largest < SINGLE[1]
         self._pool: object | None = None
 
     def widen(self) -> bool:
@@ -143,6 +145,27 @@ class Progress:
     set: Array = field(default_factory=lambda: np.zeros(0, dtype=np.uint32))
 
 
+@dataclass
+class Rise:
+    """How the dual rises from round to round: whether it still does, and fast enough to close the gap."""
+
+    best: float = -np.inf
+    before: float = -np.inf  # the best at the start of the window
+    n_rounds: int = 0
+    n_flat: int = 0
+    is_over: bool = False
+
+    def add(self, primal: float, dual: float) -> None:
+        """One more round; an objective that is not known yet says nothing of the gap."""
+        self.n_rounds += 1
+        self.n_flat = 0 if not dual <= self.best + RISE * abs(self.best) else self.n_flat + 1
+        self.best = max(self.best, dual)
+        self.is_over = self.n_flat > MOST_FLAT
+        if self.n_rounds % WINDOW == 0:
+            is_slow = np.isfinite(primal) and self.best - self.before < TOO_SLOW * (primal - self.best)
+            self.is_over, self.before = self.is_over or bool(is_slow), self.best
+
+
 def solve_machine(
     task: MarginTask,
     machine: Machine,
@@ -161,7 +184,7 @@ def solve_machine(
     first = VIOLATION * machine.unit
     closeness, left, reason = first, max_iter, ""
     for _ in range(MOST_REFRESHES):
-        end, best, n_flat = "pause", -np.inf, 0
+        end, rise = "pause", Rise()
         while end == "pause" and not record.steps.is_over:
             arrays = (local, machine.sign, machine.target, machine.bound, at.a, at.f, at.set)
             limits = (machine.has_intercept, closeness, left, 1, WORKING_SET, n_threads())
@@ -169,9 +192,8 @@ def solve_machine(
             for primal, dual, violation, n_steps in trace.tolist():
                 record.add(primal, dual, violation)
                 left -= int(n_steps)
-                n_flat = 0 if not dual <= best + RISE * abs(best) else n_flat + 1
-                best = max(best, dual)
-            end = "stalled" if n_flat > MOST_FLAT and end == "pause" else end
+                rise.add(primal, dual)
+            end = "stalled" if rise.is_over and end == "pause" else end
         at.f = refreshed(task, machine, places, at.a)
         gap, primal, violation = measured(machine, local, at.a, at.f)
         is_close = gap <= ENOUGH * tol * primal
@@ -184,7 +206,7 @@ def solve_machine(
         is_stuck = not violation <= PROGRESS * at.violation or end == "stalled"
         at.violation = violation
         if (is_stuck or closeness < LEAST_SINGLE * machine.unit) and not pool.widen() and is_stuck:
-            reason = "Rounding in float64 prevents more."
+            reason = "Rounding in float64 prevents more. Raise alpha, or standardise columns."
             break
     if not record.steps.is_over:
         sharpen(task, machine, places, local, at)
@@ -248,8 +270,8 @@ def measured(machine: Machine, local: Array, a: Array, f: Array) -> tuple[float,
         least = float((machine.sign * (f[local] + intercept_of(machine, local, a, f))).min())
         if not (least > 0 and square > 0):
             return np.inf, 0.0, violation
-        primal = square / least**2 / 2
-        return primal - float(a.sum()) ** 2 / square / 2, primal, violation
+        primal, total = square / least / least / 2, float(a.sum())
+        return primal - total / square * total / 2, primal, violation
     v = -machine.sign * (f[local] - machine.target + intercept_of(machine, local, a, f))
     is_over = v > 0
     slack = float(machine.bound[is_over] @ v[is_over])
