@@ -166,9 +166,13 @@ def test_what_the_search_cannot_obey_is_refused_in_words():
         ({"max_depth": 5}, "Got 5"),
         ({"max_depth": 2, "ccp_alpha": 0.1}, "ccp_alpha is of a greedy search"),
         ({"max_depth": 2, "max_leaf_nodes": 3}, "max_leaf_nodes"),
+        ({"max_depth": 2, "max_bins": 16}, "max_bins is of a greedy search"),
+        ({"max_depth": 2, "categorical_features": [0]}, "categorical_features is of a greedy search"),
+        ({"max_depth": 2, "monotonic_cst": {0: 1}}, "monotonic_cst is of a greedy search"),
     ):
-        with pytest.raises(ValueError, match=words):
-            tree_of(2, **settings).fit(X, y)
+        for n_classes in (2, 0):
+            with pytest.raises(ValueError, match=words):
+                tree_of(n_classes, **settings).fit(X, y)
     with pytest.raises(ValueError, match="criterion='poisson'"):
         tree_of(0, max_depth=2, criterion="poisson").fit(X, y)
     with pytest.raises(ValueError, match="Weights are too far apart"):
