@@ -296,3 +296,19 @@ def test_a_start_that_no_row_can_be_weighed_with_is_refused_in_words(rng):
     X, y = apart(rng, n=40)
     with pytest.raises(ValueError, match="leave the range of float64"):
         cf.Perceptron(start=[1e300] * 5).fit(X * 1e150, y)
+
+
+def test_a_file_that_states_the_margin_of_its_weights_is_verified_by_that_margin(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2)) * [20.0, 1.0]
+    y = (X[:, 1] + 0.02 * X[:, 0] > 0).astype(int)
+    model = cf.Perceptron().fit(X, y)
+    loose = model.certify(X, y, tight=False)
+    assert model.certificate_.value > 10 * loose.value  # the bound of the widest margin is far smaller
+    assert cf.verify(model, X, y)
+    model.certificate_ = loose
+    cf.save(model, tmp_path / "old.certifit")
+    found = cf.verify(tmp_path / "old.certifit", X, y)
+    assert found
+    assert found.certificate.margin == pytest.approx(loose.margin)
+    assert not cf.verify(tmp_path / "old.certifit", X, 1 - y)
