@@ -18,6 +18,7 @@ from certifit.models.learner import Learner
 from certifit.models.least_squares import about as least_squares
 from certifit.models.local import about as local
 from certifit.models.naive_bayes import about as naive_bayes
+from certifit.models.network import about as network
 from certifit.models.pca import about as pca
 from certifit.models.perceptron import about as perceptron
 from certifit.models.quantile import about as quantile
@@ -34,6 +35,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     quantile.ROWS,
     kernel.ROWS,
     local.ROWS,
+    network.ROWS,
     discriminant.ROWS,
     naive_bayes.ROWS,
     glm.ROWS,

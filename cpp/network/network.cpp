@@ -1,0 +1,203 @@
+#include "network.hpp"
+
+#include <barrier>
+#include <memory>
+#include <thread>
+
+#include "tile.hpp"
+
+namespace certifit {
+namespace {
+
+constexpr size_t tile_rows = 128;         // most rows of a tile of a batch
+constexpr size_t least_work = 4'000'000;  // rows times parameters of a batch: smaller ones do not pay for waiting
+constexpr size_t block_rows = 1024;       // rows whose gradient is one summand
+
+double step_at(const Pace& pace, int64_t t) {
+  const double grown = 1 + pace.decay * static_cast<double>(t);
+  if (pace.schedule == Pace::Schedule::inverse) return pace.step / grown;
+  return pace.schedule == Pace::Schedule::inverse_root ? pace.step / std::sqrt(grown) : pace.step;
+}
+
+// Threads that go through the batches together; all wait for each other twice per batch.
+template <class T>
+class Team {
+ public:
+  Team(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<T>& rows,
+       std::span<const int64_t> visits, const Pace& pace, Training<T>& state, Crew& crew)
+      : layout_(layout),
+        rows_(rows),
+        visits_(visits),
+        pace_(pace),
+        state_(state),
+        crew_(crew),
+        n_tiles_((pace.batch + tile_rows - 1) / tile_rows),
+        alpha_(layout.n_parameters(), T(0)) {
+    const size_t most = (pace.batch + n_tiles_ - 1) / n_tiles_;
+    for (size_t k = 0; k < n_tiles_; ++k) {
+      tiles_.push_back(std::make_unique<Tile<T>>(gemm, layout, loss, most));
+      gradients_.emplace_back(layout.n_parameters());
+    }
+    losses_.resize(n_tiles_);
+    for (size_t t = 0; t < layout.n_layers(); ++t)
+      std::fill(alpha_.begin() + layout.weights_at(t), alpha_.begin() + layout.bias_at(t), static_cast<T>(pace.alpha));
+  }
+
+  void run(int n_threads) {
+    const size_t size = pace_.batch * layout_.n_parameters();
+    const size_t n_helpers = size < least_work ? 0 : std::min<size_t>(std::max(n_threads, 1), n_tiles_) - 1;
+    std::vector<std::thread> helpers;
+    std::atomic<size_t> n_members{0};  // 0: not settled yet
+    try {
+      for (size_t k = 1; k <= n_helpers; ++k)
+        helpers.emplace_back([this, k, &n_members] {
+          n_members.wait(0);
+          work(k, n_members.load());
+        });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those already started and this one do the work.
+    }
+    barrier_ = std::make_unique<std::barrier<>>(static_cast<std::ptrdiff_t>(helpers.size() + 1));
+    n_members.store(helpers.size() + 1);
+    n_members.notify_all();
+    work(0, helpers.size() + 1);
+    for (auto& helper : helpers) helper.join();
+    if (is_stopped_) throw Interrupted();
+  }
+
+ private:
+  void work(size_t member, size_t n_members) {
+    for (size_t begin = 0; begin < visits_.size(); begin += pace_.batch) {
+      if (member == 0 && !crew_.keep_going()) is_stopped_ = true;
+      const size_t n = std::min(pace_.batch, visits_.size() - begin);
+      const size_t n_tiles = std::min(n_tiles_, n), each = (n + n_tiles - 1) / n_tiles;
+      for (size_t k = member; k < n_tiles; k += n_members) {
+        const size_t first = std::min(k * each, n), size = std::min(each, n - first);
+        Tile<T>& tile = *tiles_[k];
+        std::fill(gradients_[k].begin(), gradients_[k].end(), T(0));
+        losses_[k] = 0;
+        if (size == 0) continue;
+        tile.read(rows_, visits_.data(), begin + first, size);
+        tile.forward(state_.parameters.data());
+        losses_[k] = tile.lose(1.0 / static_cast<double>(n));
+        tile.backward(state_.parameters.data(), gradients_[k].data());
+      }
+      barrier_->arrive_and_wait();
+      if (is_stopped_) return;
+      if (member == 0)
+        for (size_t k = 0; k < n_tiles; ++k) state_.loss += losses_[k];
+      const size_t size = alpha_.size(), from = size * member / n_members, to = size * (member + 1) / n_members;
+      update(n_tiles, from, to);
+      barrier_->arrive_and_wait();
+      if (member == 0) ++state_.n_steps;
+    }
+  }
+
+  void update(size_t n_tiles, size_t from, size_t to) {
+    T* g = gradients_[0].data();
+    T *w = state_.parameters.data(), *first = state_.first.data(), *second = state_.second.data();
+    for (size_t k = 1; k < n_tiles; ++k) {
+      const T* other = gradients_[k].data();
+      for (size_t i = from; i < to; ++i) g[i] += other[i];
+    }
+    for (size_t i = from; i < to; ++i) g[i] += alpha_[i] * w[i];
+    const int64_t t = state_.n_steps;
+    const auto step = static_cast<T>(step_at(pace_, t));
+    if (pace_.method == Pace::Method::descent) {
+      const auto momentum = static_cast<T>(pace_.momentum);
+      for (size_t i = from; i < to; ++i) {
+        first[i] = momentum * first[i] - step * g[i];
+        w[i] += first[i];
+      }
+      return;
+    }
+    const auto beta1 = static_cast<T>(pace_.beta1), beta2 = static_cast<T>(pace_.beta2);
+    const double n = static_cast<double>(t + 1);
+    const auto rate = static_cast<T>(step_at(pace_, t) / (1 - std::pow(pace_.beta1, n)));
+    const auto grown = static_cast<T>(1 / (1 - std::pow(pace_.beta2, n))), epsilon = static_cast<T>(pace_.epsilon);
+    for (size_t i = from; i < to; ++i) {
+      first[i] = beta1 * first[i] + (1 - beta1) * g[i];
+      second[i] = beta2 * second[i] + (1 - beta2) * g[i] * g[i];
+      w[i] -= rate * first[i] / (std::sqrt(second[i] * grown) + epsilon);
+    }
+  }
+
+  const NetworkLayout& layout_;
+  const NetworkRows<T>& rows_;
+  std::span<const int64_t> visits_;
+  const Pace& pace_;
+  Training<T>& state_;
+  Crew& crew_;
+  size_t n_tiles_;
+  std::vector<T> alpha_;
+  std::vector<std::unique_ptr<Tile<T>>> tiles_;
+  std::vector<std::vector<T>> gradients_;
+  std::vector<double> losses_;
+  std::unique_ptr<std::barrier<>> barrier_;
+  std::atomic<bool> is_stopped_{false};
+};
+
+struct BlockGradient {
+  double loss = 0;
+  std::vector<double> gradient;
+  void add(const BlockGradient& other) {
+    loss += other.loss;
+    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] += other.gradient[i];
+  }
+};
+
+}  // namespace
+
+template <class T>
+void train(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<T>& rows,
+           std::span<const int64_t> visits, const Pace& pace, Training<T>& state, int n_threads, Crew& crew) {
+  Team<T>(gemm, layout, loss, rows, visits, pace, state, crew).run(n_threads);
+}
+
+template <class T>
+double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<T>& rows,
+                std::span<const T> parameters, std::vector<double>& out, Crew& crew) {
+  const size_t n_blocks = (rows.n + block_rows - 1) / block_rows;
+  SumTree<BlockGradient> tree(n_blocks);
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(rows.n, begin + block_rows);
+    Tile<T> tile(gemm, layout, loss, tile_rows);
+    std::vector<T> sum(layout.n_parameters(), T(0));
+    BlockGradient part;
+    for (size_t first = begin; first < end; first += tile_rows) {
+      tile.read(rows, nullptr, first, std::min(tile_rows, end - first));
+      tile.forward(parameters.data());
+      part.loss += tile.lose(1.0);
+      tile.backward(parameters.data(), sum.data());
+    }
+    part.gradient.assign(sum.begin(), sum.end());
+    tree.add(block, std::move(part));
+  });
+  out = n_blocks == 0 ? std::vector<double>(layout.n_parameters(), 0.0) : std::move(tree.root().gradient);
+  return tree.root().loss;
+}
+
+template <class T>
+void scores(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkRows<T>& rows, std::span<const T> parameters,
+            T* out, Crew& crew) {
+  const size_t k = layout.sizes.back();
+  crew.for_each_block((rows.n + tile_rows - 1) / tile_rows, [&](size_t block) {
+    const size_t first = block * tile_rows, n = std::min(tile_rows, rows.n - first);
+    Tile<T> tile(gemm, layout, NetworkLoss{}, n);
+    tile.read(rows, nullptr, first, n);
+    tile.forward(parameters.data());
+    std::copy(tile.output(), tile.output() + n * k, out + first * k);
+  });
+}
+
+#define CERTIFIT_NETWORK(T)                                                                               \
+  template void train<T>(GemmOf<T>, const NetworkLayout&, const NetworkLoss&, const NetworkRows<T>&,      \
+                         std::span<const int64_t>, const Pace&, Training<T>&, int, Crew&);                \
+  template double gradient<T>(GemmOf<T>, const NetworkLayout&, const NetworkLoss&, const NetworkRows<T>&, \
+                              std::span<const T>, std::vector<double>&, Crew&);                           \
+  template void scores<T>(GemmOf<T>, const NetworkLayout&, const NetworkRows<T>&, std::span<const T>, T*, Crew&);
+CERTIFIT_NETWORK(float)
+CERTIFIT_NETWORK(double)
+#undef CERTIFIT_NETWORK
+
+}  // namespace certifit

@@ -1,0 +1,195 @@
+// Forward and backward through a tile of rows, on one thread.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "network.hpp"
+
+namespace certifit {
+
+// C = op(A) op(B) + beta C, row-major: C is a x b, sums have k terms.
+template <class T>
+void product(GemmOf<T> gemm, bool of_a, bool of_b, size_t a, size_t b, size_t k, const T* A, size_t lda, const T* B,
+             size_t ldb, T beta, T* C) {
+  char first = of_b ? 'T' : 'N', second = of_a ? 'T' : 'N';
+  int m = static_cast<int>(b), n = static_cast<int>(a), kk = static_cast<int>(k);
+  int la = static_cast<int>(std::max<size_t>(ldb, 1)), lb = static_cast<int>(std::max<size_t>(lda, 1)), lc = m;
+  T one = 1;
+  if (a == 0 || b == 0) return;
+  gemm(&first, &second, &m, &n, &kk, &one, const_cast<T*>(B), &la, const_cast<T*>(A), &lb, &beta, C, &lc);
+}
+
+template <class T>
+class Tile {
+ public:
+  Tile(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, size_t most_rows)
+      : gemm_(gemm), layout_(layout), loss_(loss), states_(layout.sizes.size()), target_(most_rows), share_(most_rows) {
+    size_t widest = 0;
+    for (size_t t = 0; t < states_.size(); ++t) {
+      states_[t].resize(most_rows * layout.sizes[t]);
+      if (t > 0) widest = std::max(widest, layout.sizes[t]);
+    }
+    chance_.resize(layout.sizes.back());
+    costate_.resize(most_rows * widest);
+    below_.resize(most_rows * widest);
+  }
+
+  // Rows by number, from `visits`; null: those from `first` on.
+  void read(const NetworkRows<T>& rows, const int64_t* visits, size_t first, size_t n) {
+    n_ = n;
+    rows_ = &rows;
+    visits_ = visits;
+    first_ = first;
+    const size_t d = layout_.sizes[0];
+    for (size_t i = 0; i < n; ++i) std::copy(rows.X + row(i) * d, rows.X + (row(i) + 1) * d, &states_[0][i * d]);
+  }
+
+  void forward(const T* parameters) {
+    for (size_t t = 0; t < layout_.n_layers(); ++t) {
+      const size_t in = layout_.sizes[t], out = layout_.sizes[t + 1];
+      T* state = states_[t + 1].data();
+      if (layout_.has_bias(t)) {
+        const T* bias = parameters + layout_.bias_at(t);
+        for (size_t i = 0; i < n_; ++i) std::copy(bias, bias + out, state + i * out);
+      }
+      product<T>(gemm_, false, true, n_, out, in, states_[t].data(), in, parameters + layout_.weights_at(t), in,
+                 layout_.has_bias(t) ? T(1) : T(0), state);
+      if (t + 1 < layout_.n_layers()) activate(state, n_ * out);
+    }
+  }
+
+  const T* output() const { return states_.back().data(); }
+
+  // Sum of the losses; the costate of the output is the slope times `share` of every row.
+  double lose(double share) {
+    const size_t k = layout_.sizes.back();
+    for (size_t i = 0; i < n_; ++i) {
+      target_[i] = rows_->y[row(i)];
+      share_[i] = rows_->weight == nullptr ? 1.0 : rows_->weight[row(i)];
+    }
+    if (loss_.kind == NetworkLoss::Kind::softmax) return softmax(k, share);
+    if (loss_.kind == NetworkLoss::Kind::huber) return huber(share);
+    return with_loss(loss_.formula, loss_.parameter, [&](auto formula) { return by_formula(formula, share); });
+  }
+
+  // Adds the gradient of the sum to `gradient`, which has the layout of the parameters.
+  void backward(const T* parameters, T* gradient) {
+    T *costate = costate_.data(), *below = below_.data();
+    for (size_t t = layout_.n_layers(); t-- > 0;) {
+      const size_t in = layout_.sizes[t], out = layout_.sizes[t + 1];
+      product<T>(gemm_, true, false, out, in, n_, costate, out, states_[t].data(), in, T(1),
+                 gradient + layout_.weights_at(t));
+      if (layout_.has_bias(t)) {
+        T* bias = gradient + layout_.bias_at(t);
+        for (size_t i = 0; i < n_; ++i)
+          for (size_t j = 0; j < out; ++j) bias[j] += costate[i * out + j];
+      }
+      if (t == 0) return;
+      product<T>(gemm_, false, false, n_, in, out, costate, out, parameters + layout_.weights_at(t), in, T(0), below);
+      slopes(states_[t].data(), below, n_ * in);
+      std::swap(costate, below);
+    }
+  }
+
+ private:
+  size_t row(size_t i) const { return visits_ == nullptr ? first_ + i : static_cast<size_t>(visits_[first_ + i]); }
+  double offset(size_t i) const { return rows_->offset == nullptr ? 0.0 : rows_->offset[row(i)]; }
+
+  void activate(T* z, size_t n) const {
+    const T slope = static_cast<T>(layout_.slope);
+    switch (layout_.activation) {
+      case Activation::relu:
+        for (size_t i = 0; i < n; ++i) z[i] = z[i] > 0 ? z[i] : slope * z[i];
+        return;
+      case Activation::tanh:
+        for (size_t i = 0; i < n; ++i) z[i] = std::tanh(z[i]);
+        return;
+      case Activation::sigmoid:
+        for (size_t i = 0; i < n; ++i) {
+          const T a = std::exp(-std::fabs(z[i]));
+          z[i] = z[i] > 0 ? 1 / (1 + a) : a / (1 + a);
+        }
+        return;
+      case Activation::identity: return;
+    }
+  }
+
+  // Times the derivative of the activation, which follows from its value.
+  void slopes(const T* a, T* p, size_t n) const {
+    const T slope = static_cast<T>(layout_.slope);
+    switch (layout_.activation) {
+      case Activation::relu:
+        for (size_t i = 0; i < n; ++i) p[i] *= a[i] > 0 ? T(1) : slope;
+        return;
+      case Activation::tanh:
+        for (size_t i = 0; i < n; ++i) p[i] *= 1 - a[i] * a[i];
+        return;
+      case Activation::sigmoid:
+        for (size_t i = 0; i < n; ++i) p[i] *= a[i] * (1 - a[i]);
+        return;
+      case Activation::identity: return;
+    }
+  }
+
+  template <class Formula>
+  double by_formula(Formula formula, double share) {
+    double sum = 0;
+    for (size_t i = 0; i < n_; i += lanes) {
+      double y[lanes], z[lanes];
+      const size_t m = std::min(lanes, n_ - i);
+      for (size_t j = 0; j < lanes; ++j) {
+        const size_t at = i + std::min(j, m - 1);
+        y[j] = target_[at];
+        z[j] = static_cast<double>(output()[at]) + offset(at);
+      }
+      const LossAt loss = formula(load(y), load(z));
+      for (size_t j = 0; j < m; ++j) {
+        sum += share_[i + j] * loss_.scale * loss.value[j];
+        costate_[i + j] = static_cast<T>(share * share_[i + j] * loss_.scale * loss.slope[j]);
+      }
+    }
+    return sum;
+  }
+
+  double huber(double share) {
+    double sum = 0;
+    const double delta = loss_.parameter;
+    for (size_t i = 0; i < n_; ++i) {
+      const double r = static_cast<double>(output()[i]) + offset(i) - target_[i], size = std::fabs(r);
+      sum += share_[i] * loss_.scale * (size <= delta ? 0.5 * r * r : delta * size - 0.5 * delta * delta);
+      costate_[i] = static_cast<T>(share * share_[i] * loss_.scale * std::clamp(r, -delta, delta));
+    }
+    return sum;
+  }
+
+  double softmax(size_t k, double share) {
+    double sum = 0;
+    std::vector<double>& chance = chance_;
+    for (size_t i = 0; i < n_; ++i) {
+      const T* z = output() + i * k;
+      const double largest = *std::max_element(z, z + k);
+      double total = 0;
+      for (size_t j = 0; j < k; ++j) total += chance[j] = std::exp(static_cast<double>(z[j]) - largest);
+      const auto of = static_cast<size_t>(target_[i]);
+      sum += share_[i] * loss_.scale * (std::log(total) + largest - static_cast<double>(z[of]));
+      for (size_t j = 0; j < k; ++j) {
+        const double slope = chance[j] / total - (j == of ? 1.0 : 0.0);
+        costate_[i * k + j] = static_cast<T>(share * share_[i] * loss_.scale * slope);
+      }
+    }
+    return sum;
+  }
+
+  GemmOf<T> gemm_;
+  const NetworkLayout& layout_;
+  NetworkLoss loss_;
+  std::vector<std::vector<T>> states_;
+  std::vector<T> costate_, below_;
+  std::vector<double> target_, share_, chance_;
+  const NetworkRows<T>* rows_ = nullptr;
+  const int64_t* visits_ = nullptr;
+  size_t n_ = 0, first_ = 0;
+};
+
+}  // namespace certifit

@@ -1,0 +1,134 @@
+"""Multi-layer perceptrons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from certifit.data.goals import CLASSES, QUANTITY
+from certifit.models.about import NO_INFERENCE
+from certifit.models.learner import (
+    MEAN,
+    Answer,
+    Command,
+    Goal,
+    Learner,
+    Param,
+    Params,
+    Told,
+    Verb,
+    Words,
+    always,
+    choice,
+    count,
+    flag,
+    is_whole,
+    number,
+)
+
+CHECKED = Goal(
+    "weights",
+    "smaller",
+    "lower",
+    "of the gradient",
+    "Gradients checked",
+    "Are its gradients right?",
+    "They agree with differences of the loss, and the loss is the one stated; a network has many minima, and none is "
+    "proven to be the best.",
+    "Its numbers do not agree with its rows",
+    is_derived=True,
+)
+ACTIVATIONS = ("relu", "leaky-relu", "tanh", "sigmoid", "identity")
+LOSSES = {
+    "squared": "(y_i - z_i)^2 / 2",
+    "full-squared": "(y_i - z_i)^2",
+    "huber": "huber_delta(y_i - z_i)",
+    "poisson": "half Poisson deviance of y_i, mean exp(z_i)",
+    "gamma": "half Gamma deviance of y_i, mean exp(z_i)",
+}
+SOLVERS = ("adam", "sgd", "gradient-descent", "lbfgs")
+
+
+def _is_sizes(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(is_whole(size) and 1 <= size <= 1 << 20 for size in value)
+
+
+def _objective(told: Told, loss: str) -> str:
+    alpha = told.params["alpha"] if told.alpha is None else told.alpha
+    strength = "alpha" if alpha is None else f"{alpha:g}"
+    sizes = told.params.get("hidden_layer_sizes")
+    layers = "" if sizes is None else f" with hidden layers {'-'.join(map(str, sizes)) or 'none'}"
+    columns = " of standardised columns" if told.params["standardize"] else ""
+    return (
+        f"minimised: {MEAN} {loss} / {MEAN} + {strength}/2 sum of squared weights, z the output of a "
+        f"network{layers} ({told.params['activation']}){columns}"
+    )
+
+
+def _of_numbers(told: Told) -> str:
+    return _objective(told, LOSSES[told.params["loss"]])
+
+
+def _of_classes(told: Told) -> str:
+    return _objective(told, "-log p(class_i)")
+
+
+SIZES = Param(
+    "a tuple of whole numbers from 1 to 2^20, such as (100,)", (100,), lambda v: isinstance(v, tuple | list), _is_sizes
+)
+_PARAMS: dict[str, Param] = {
+    "activation": choice("relu", *ACTIVATIONS),
+    "leak": number(0.01, most=1.0),
+    "biases": flag(True),
+    "output_bias": flag(True),
+    "solver": choice("adam", *SOLVERS),
+    "alpha": number(None, most=1e100, or_none=True),
+    "batch_size": Param("a whole number >= 1", None, is_whole, lambda value: value >= 1, or_none=True),
+    "learning_rate": number(1e-3, most=1e10, is_above=True),
+    "schedule": choice("constant", "constant", "inverse", "inverse-root"),
+    "decay": number(0.0, most=1e10),
+    "momentum": number(0.9, most=0.9999),
+    "max_iter": count(200),
+    "max_time": number(None, most=1e9, is_above=True, or_none=True),
+    "least_fall": number(1e-4),
+    "n_iter_no_change": count(10),
+    "early_stopping": flag(False),
+    "validation_fraction": number(0.1, least=0.001, most=0.9),
+    "n_starts": count(1, most=1000),
+    "polish": flag(False),
+    "standardize": flag(True),
+    "shuffle": flag(True),
+    "dtype": choice("float32", "float32", "float64"),
+    "random_state": count(0, least=0),
+}
+_WORDS = f"{NO_INFERENCE}the weights of a network have no meaning one by one."
+
+
+def _goes_in_order(params: Params) -> Verb:
+    return Verb.REDUCE if params["solver"] in ("lbfgs", "gradient-descent") else Verb.VISIT
+
+
+ROWS = (
+    Learner(
+        "mlp_regressor",
+        "models.network.model:MLPRegressor",
+        _of_numbers,
+        Words("neural network", "penalised loss", _WORDS, goal=CHECKED),
+        {"loss": choice("squared", *LOSSES), "delta": number(1.35, most=1e10, is_above=True), **_PARAMS},
+        ("hidden_layer_sizes", "start", "encoder"),
+        verb=_goes_in_order,
+        commands=(Command("regression-network", "neural network", "a neural network with one hidden layer", QUANTITY),),
+        record="models.network.modelfile:REGRESSOR",
+    ),
+    Learner(
+        "mlp_classifier",
+        "models.network.model:MLPClassifier",
+        _of_classes,
+        Words("neural network", "penalised log loss", _WORDS, goal=CHECKED),
+        _PARAMS,
+        ("hidden_layer_sizes", "start", "encoder"),
+        always(Answer.CLASSES),
+        verb=_goes_in_order,
+        commands=(Command("network", "neural network", "a neural network with one hidden layer", CLASSES),),
+        record="models.network.modelfile:CLASSIFIER",
+    ),
+)

@@ -1,0 +1,239 @@
+"""What networks of numbers and of classes share: layers, steps, states that can be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from certifit.data.columns import Array, dense_rows
+from certifit.data.gate import predict_rows
+from certifit.data.source import Block, Source
+from certifit.data.user_types import UserRows, UserTarget
+from certifit.minimise.problem import Run
+from certifit.minimise.row_pass import RowOrder
+from certifit.models.estimator import TaskEstimator
+from certifit.models.learner import Told
+from certifit.models.network.about import SIZES
+from certifit.models.network.certificate import NetworkCertificate, certify, objective
+from certifit.models.network.formulas import Propagation, backward, forward
+from certifit.models.network.layout import Layout
+from certifit.models.network.losses import NetworkLoss
+from certifit.models.network.polish import polished
+from certifit.models.network.solver import DIVERGED, Rules, Walk, epoch, solve
+from certifit.models.network.task import ROWS_OF_DEFAULT, NetworkState, NetworkTask, Units
+
+SEEN_ONCE = "rows were seen once, part by part. certify(X, y) looks at all of them."
+
+
+class Network(TaskEstimator[NetworkTask, NetworkState]):
+    """A network. parameters_: all weights and biases end to end; weights_, biases_: per layer."""
+
+    hidden_layer_sizes: Sequence[int]
+    activation: str
+    leak: float
+    biases: bool
+    output_bias: bool
+    solver: str
+    alpha: float | None
+    batch_size: int | None
+    learning_rate: float
+    schedule: str
+    decay: float
+    momentum: float
+    max_iter: int
+    max_time: float | None
+    least_fall: float
+    n_iter_no_change: int
+    early_stopping: bool
+    validation_fraction: float
+    n_starts: int
+    polish: bool
+    standardize: bool
+    shuffle: bool
+    dtype: str
+    random_state: int
+    start: Sequence[object] | None
+    certificate_: NetworkCertificate
+    parameters_: Array
+    starts_: Array
+    objective_: float
+    polished_: str
+    layer_sizes_: tuple[int, ...]
+    mean_: Array
+    scale_: Array
+    level_: float
+    size_: float
+
+    def _loss(self) -> NetworkLoss:
+        raise NotImplementedError
+
+    def _n_outputs(self) -> int:
+        raise NotImplementedError
+
+    def _layout(self, n_features: int) -> Layout:
+        sizes = (n_features, *(int(size) for size in self.hidden_layer_sizes), self._n_outputs())
+        return Layout(sizes, self.activation, float(self.leak), bool(self.biases), bool(self.output_bias))
+
+    def _task(self, source: Source, is_fitted: bool = False) -> NetworkTask:
+        held = (float(self.validation_fraction), int(self.random_state)) if self.early_stopping else None
+        alpha = None if self.alpha is None else float(self.alpha)
+        return NetworkTask(
+            source,
+            self._layout(source.n_features),
+            self._loss(),
+            self.dtype,
+            alpha=self.alpha_ if is_fitted else alpha,
+            units=self._units() if is_fitted else None,
+            standardize=bool(self.standardize),
+            held=None if is_fitted else held,
+        )
+
+    def _units(self) -> Units:
+        return Units(self.mean_, self.scale_, self.level_, self.size_)
+
+    def _rules(self, task: NetworkTask) -> Rules:
+        n = max(int(min(task.sum_weight, 1e9)), 1)
+        batch = min(ROWS_OF_DEFAULT, n) if self.batch_size is None else int(self.batch_size)
+        return Rules(
+            self.solver,
+            float(self.learning_rate),
+            self.schedule,
+            float(self.decay),
+            float(self.momentum),
+            batch,
+            int(self.max_iter),
+            float(self.least_fall),
+            int(self.n_iter_no_change),
+            bool(self.shuffle),
+            int(self.random_state),
+        )
+
+    def _solve(self, task: NetworkTask) -> Run[NetworkState]:
+        rules, walks = self._rules(task), []
+        for number in range(int(self.n_starts)):
+            begin = task.layout.drawn(rules.seed, number) if self.start is None else task.layout.joined(self.start)
+            walks.append(solve(task, rules, begin))
+        ends = [objective(task, walk.parameters)[0] for walk in walks]
+        best = int(np.argmin(ends))
+        walk, self.starts_ = walks[best], np.array(ends)
+        parameters, self.polished_ = walk.parameters, ""
+        if self.polish:
+            parameters, self.polished_ = polished(task, walk.parameters)
+        end = objective(task, parameters)[0]
+        state = NetworkState(parameters, task.units, task.alpha, end)
+        return Run(state, walk.steps.rows, walk.reason)
+
+    def _keep(self, task: NetworkTask, run: Run[NetworkState]) -> None:
+        state = run.state
+        self.parameters_, self.alpha_, self.objective_ = state.parameters, state.alpha, state.objective
+        self.mean_, self.scale_ = state.units.mean, state.units.scale
+        self.level_, self.size_ = state.units.level, state.units.size
+        self.layer_sizes_ = task.layout.sizes
+        self.history_, self.n_iter_ = run.history, max(len(run.history), 1)
+
+    def _state(self) -> NetworkState:
+        return NetworkState(self.parameters_, self._units(), float(self.alpha_ or 0.0), self.objective_)
+
+    def _certified(self, task: NetworkTask, state: NetworkState) -> NetworkCertificate:
+        return certify(task, state, self.polished_)
+
+    def _warnings(self, task: NetworkTask, run: Run[NetworkState]) -> list[str]:
+        return [*super()._warnings(task, run), *([run.reason] if run.reason and self.certificate_.holds else [])]
+
+    def _add(self, source: Source) -> None:
+        """One pass over more rows, from the weights so far."""
+        if self.solver not in ("adam", "sgd"):
+            raise ValueError(f"partial_fit needs solver='adam' or 'sgd'. Got {self.solver!r}.")
+        if self.alpha is None:
+            raise ValueError(
+                "alpha=None depends on the number of rows, which rows in parts do not tell. Give a number."
+            )
+        is_first = not hasattr(self, "parameters_")
+        if is_first and self.standardize:
+            raise ValueError(
+                "standardize=True needs the spreads of all rows, which rows in parts do not tell. Use fit, or "
+                "standardize=False."
+            )
+        task = self._task(source, is_fitted=not is_first) if not is_first else self._task(source)
+        rules = self._rules(task)
+        if is_first:
+            begin = task.layout.drawn(rules.seed, 0) if self.start is None else task.layout.joined(self.start)
+            self._walk, self.data_ = Walk.of(begin, self.dtype), {"n_rows": 0, "sum_weight": 0.0}
+        elif not hasattr(self, "_walk"):
+            self._walk = Walk.of(self.parameters_, self.dtype)
+        walk = self._walk
+        value = epoch(task, rules, walk, RowOrder(rules.shuffle, rules.seed))
+        if not np.isfinite(walk.parameters).all():
+            raise ValueError(DIVERGED)
+        walk.steps.add(value, held_out=float("nan"))
+        end, seen, facts = objective(task, walk.parameters)[0], self.data_, task.facts()
+        self.polished_, self.starts_ = "", np.array([end])
+        self._keep(task, Run(NetworkState(walk.parameters, task.units, task.alpha, end), list(walk.steps.rows)))
+        self.data_ = facts | {key: seen[key] + facts[key] for key in ("n_rows", "sum_weight")}
+        self.certificate_ = NetworkCertificate(
+            claim="derivatives by back-propagation against differences: worst error as a share of what is allowed",
+            theorem="none",
+            value=np.inf,
+            tolerance=1.0,
+            rounding=0.0,
+            objective=end,
+            fault=SEEN_ONCE,
+        )
+
+    # What can be looked at
+
+    def _fitted_layout(self) -> Layout:
+        check_is_fitted(self)
+        return Layout(self.layer_sizes_, self.activation, float(self.leak), bool(self.biases), bool(self.output_bias))
+
+    @property
+    def weights_(self) -> list[Array]:
+        """W of every layer, outputs x inputs; of standardised columns where the model standardises."""
+        return [W for W, _ in self._fitted_layout().split(self.parameters_)]
+
+    @property
+    def biases_(self) -> list[Array | None]:
+        """b of every layer; None of a layer without."""
+        return [b for _, b in self._fitted_layout().split(self.parameters_)]
+
+    def _seen(self, block: Block) -> Array:
+        X = dense_rows(self.columns_of(block))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray((X - self.mean_) / self.scale_)
+
+    def _outputs(self, block: Block) -> Array:
+        """z of the rows of a block, rows x outputs, in the units of the network."""
+        from certifit.models.network.scores import scores
+
+        return scores(self._fitted_layout(), self.parameters_, self._seen(block), self.dtype)
+
+    def forward(self, X: UserRows) -> list[Array]:
+        """Every state x_0 ... x_T of rows: the inputs, the hidden units after their activation, the scores."""
+        check_is_fitted(self)
+        seen = self._seen(predict_rows(self, X))
+        return forward(self._fitted_layout(), np.asarray(self.parameters_, dtype=np.float64), seen)
+
+    def backward(self, X: UserRows, y: UserTarget) -> Propagation:
+        """States, costates p_t (derivatives of the mean loss of these rows by x_t) and gradients by W_t and b_t."""
+        check_is_fitted(self)
+        layout, point = self._fitted_layout(), np.asarray(self.parameters_, dtype=np.float64)
+        states, target = self.forward(X), (self._targets(y) - self.level_) / self.size_
+        slopes = self._loss().slopes(target, states[-1]) / len(target)
+        costates, gradients = backward(layout, point, states, slopes)
+        return Propagation(states, costates, gradients, float(self._loss().values(target, states[-1]).mean()))
+
+    def _targets(self, y: UserTarget) -> Array:
+        return np.asarray(y, dtype=np.float64).ravel()
+
+    def _told(self) -> Told:
+        return Told(self.get_params(deep=False), self.alpha_)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        SIZES.check("hidden_layer_sizes", self.hidden_layer_sizes)
+        start: Any = self.start
+        if start is not None and (not isinstance(start, tuple | list) or int(self.n_starts) > 1):
+            raise ValueError("start must be a list with the weights of every layer, or None; it goes with n_starts=1.")

@@ -1,0 +1,314 @@
+"""Multi-layer perceptrons: the models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.labels import coded, read_labels
+from certifit.data.source import Block, Memory, Source
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.maps import TableEncoder
+from certifit.models.classifier import Classifier
+from certifit.models.estimator import Regressor
+from certifit.models.network.base import Network
+from certifit.models.network.losses import NetworkLoss
+from certifit.models.network.task import NetworkState, NetworkTask
+
+
+class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
+    """A multi-layer perceptron of a number.
+
+    x_0 = x,   x_t = act(W_t x_(t-1) + b_t),   z = W_T x_(T-1) + b_T
+    minimise:   sum_i weight_i l(y_i, z_i) / sum_i weight_i  +  alpha/2 sum of squared weights
+
+    certificate:  gradients against differences, the objective, the gradient's norm (a local claim)
+
+    Parameters
+    ----------
+    loss : {"squared", "full-squared", "huber", "poisson", "gamma"}, default "squared"
+        (y - z)^2 / 2; (y - z)^2; Huber's of width `delta`, 1.35; half the deviance with mean exp(z).
+    hidden_layer_sizes : tuple of int, default (100,)
+        Units of every hidden layer; () is a linear model.
+    activation : {"relu", "leaky-relu", "tanh", "sigmoid", "identity"}, default "relu"
+        relu'(0) = 0; leaky-relu has the slope `leak` (default 0.01) below 0, and at 0.
+    biases, output_bias : bool, default True
+        Whether hidden layers and the output have biases. Biases are not penalised.
+    solver : {"adam", "sgd", "gradient-descent", "lbfgs"}, default "adam"
+        Adam and SGD step after every batch; gradient descent and L-BFGS use all rows for a step.
+    alpha : float >= 0 or None, default None
+        Strength of the penalty alpha/2 sum of squared weights. None is 1e-4 / min(200, n), that of scikit-learn.
+    batch_size : int or None, default None
+        Rows of a batch; None is min(200, n).
+    learning_rate, schedule, decay : 1e-3, "constant", 0
+        The step after t steps: learning_rate, over (1 + decay t) ("inverse") or its root ("inverse-root").
+    momentum : float in [0, 1), default 0.9
+        Of SGD and gradient descent.
+    max_iter, least_fall, n_iter_no_change : 200 epochs, 1e-4, 10
+        It ends where the loss has not fallen by least_fall for so many epochs.
+    max_time : seconds or None
+    early_stopping, validation_fraction : False, 0.1
+        Hold out a share of the rows, and keep the weights of the epoch with the least loss on them.
+    n_starts : int, default 1
+        Random starts; the best end is kept, and starts_ has the objectives of all.
+    polish : bool, default False
+        Refit the output layer given the hidden features, a convex problem with a proof.
+    standardize : bool, default True
+        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z.
+    shuffle, random_state : True, 0
+    dtype : {"float32", "float64"}, default "float32"
+    start : list of weights per layer, or None
+        W (outputs x inputs), or (W, b), of every layer. None draws them.
+    encoder : as for LinearRegression
+
+    Attributes
+    ----------
+    weights_, biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
+    history_ : one row per epoch: objective as its batches were met, held_out loss; certificate_ : what was checked
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[1.0]])
+    >>> model = cf.MLPRegressor((1, 1), activation="identity", loss="full-squared", biases=False, output_bias=False,
+    ...     start=[[[2.0]], [[3.0]], [[0.5]]], standardize=False, alpha=0.0, max_iter=1, learning_rate=1e-12,
+    ...     dtype="float64", solver="sgd")
+    >>> model = model.fit(X, [1.0])
+    >>> [state.item() for state in model.forward(X)]
+    [1.0, 2.0, 6.0, 3.0]
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        *,
+        loss: str = "squared",
+        delta: float = 1.35,
+        activation: str = "relu",
+        leak: float = 0.01,
+        biases: bool = True,
+        output_bias: bool = True,
+        solver: str = "adam",
+        alpha: float | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        schedule: str = "constant",
+        decay: float = 0.0,
+        momentum: float = 0.9,
+        max_iter: int = 200,
+        max_time: float | None = None,
+        least_fall: float = 1e-4,
+        n_iter_no_change: int = 10,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_starts: int = 1,
+        polish: bool = False,
+        standardize: bool = True,
+        shuffle: bool = True,
+        dtype: str = "float32",
+        random_state: int = 0,
+        start: Sequence[object] | None = None,
+        encoder: TableEncoder | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.loss = loss
+        self.delta = delta
+        self.activation = activation
+        self.leak = leak
+        self.biases = biases
+        self.output_bias = output_bias
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.decay = decay
+        self.momentum = momentum
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.least_fall = least_fall
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_starts = n_starts
+        self.polish = polish
+        self.standardize = standardize
+        self.shuffle = shuffle
+        self.dtype = dtype
+        self.random_state = random_state
+        self.start = start
+        self.encoder = encoder
+
+    def partial_fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+        """One pass over more rows, from the weights so far. Nothing is certified: `certify(X, y)` looks at all rows."""
+        return self._partial_fit(X, y, sample_weight=sample_weight)
+
+    def _loss(self) -> NetworkLoss:
+        return NetworkLoss(self.loss, float(self.delta))
+
+    def _n_outputs(self) -> int:
+        return 1
+
+    def scores(self, block: Block) -> Array:
+        """Predictions of the rows of a block of the source that the model was fitted to."""
+        if block.X.shape[0] == 0:
+            return np.zeros(0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = self._outputs(block)[:, 0] * self.size_ + self.level_
+            means = z if self._loss().is_squared else np.exp(z)
+        if not np.isfinite(means).all():
+            refuse_nonfinite(Memory(self.columns_of(block), None, names=self.column_names_))
+            raise ValueError("Some rows are so far from those of the fit that predictions leave the numbers.")
+        return np.asarray(means)
+
+
+class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
+    """A multi-layer perceptron of classes.
+
+    x_0 = x,   x_t = act(W_t x_(t-1) + b_t),   z = W_T x_(T-1) + b_T
+    minimise:   sum_i weight_i (-log p(y_i)) / sum_i weight_i  +  alpha/2 sum of squared weights
+
+    p = sigmoid(z) for two classes, softmax(z) for more
+    certificate:  gradients against differences, the objective, the gradient's norm (a local claim)
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int, default (100,)
+        Units of every hidden layer; () is a linear model.
+    activation : {"relu", "leaky-relu", "tanh", "sigmoid", "identity"}, default "relu"
+        relu'(0) = 0; leaky-relu has the slope `leak` (default 0.01) below 0, and at 0.
+    biases, output_bias : bool, default True
+        Whether hidden layers and the output have biases. Biases are not penalised.
+    solver : {"adam", "sgd", "gradient-descent", "lbfgs"}, default "adam"
+        Adam and SGD step after every batch; gradient descent and L-BFGS use all rows for a step.
+    alpha : float >= 0 or None, default None
+        Strength of the penalty alpha/2 sum of squared weights. None is 1e-4 / min(200, n), that of scikit-learn.
+    batch_size : int or None, default None
+        Rows of a batch; None is min(200, n).
+    learning_rate, schedule, decay : 1e-3, "constant", 0
+        The step after t steps: learning_rate, over (1 + decay t) ("inverse") or its root ("inverse-root").
+    momentum : float in [0, 1), default 0.9
+        Of SGD and gradient descent.
+    max_iter, least_fall, n_iter_no_change : 200 epochs, 1e-4, 10
+        It ends where the loss has not fallen by least_fall for so many epochs.
+    max_time : seconds or None
+    early_stopping, validation_fraction : False, 0.1
+        Hold out a share of the rows, and keep the weights of the epoch with the least loss on them.
+    n_starts : int, default 1
+        Random starts; the best end is kept, and starts_ has the objectives of all.
+    polish : bool, default False
+        Refit the output layer given the hidden features, a convex problem with a proof.
+    standardize : bool, default True
+        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z.
+    shuffle, random_state : True, 0
+    dtype : {"float32", "float64"}, default "float32"
+    start : list of weights per layer, or None
+        W (outputs x inputs), or (W, b), of every layer. None draws them.
+    encoder : as for LinearRegression
+
+    Attributes
+    ----------
+    weights_, biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
+    history_ : one row per epoch: objective as its batches were met, held_out loss; certificate_ : what was checked
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> model = cf.MLPClassifier((8,), activation="tanh", solver="lbfgs", alpha=1e-4).fit(X, [0, 1, 1, 0])
+    >>> model.predict(X).tolist(), model.certificate_.holds
+    ([0, 1, 1, 0], True)
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        *,
+        activation: str = "relu",
+        leak: float = 0.01,
+        biases: bool = True,
+        output_bias: bool = True,
+        solver: str = "adam",
+        alpha: float | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        schedule: str = "constant",
+        decay: float = 0.0,
+        momentum: float = 0.9,
+        max_iter: int = 200,
+        max_time: float | None = None,
+        least_fall: float = 1e-4,
+        n_iter_no_change: int = 10,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_starts: int = 1,
+        polish: bool = False,
+        standardize: bool = True,
+        shuffle: bool = True,
+        dtype: str = "float32",
+        random_state: int = 0,
+        start: Sequence[object] | None = None,
+        encoder: TableEncoder | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.leak = leak
+        self.biases = biases
+        self.output_bias = output_bias
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.decay = decay
+        self.momentum = momentum
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.least_fall = least_fall
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_starts = n_starts
+        self.polish = polish
+        self.standardize = standardize
+        self.shuffle = shuffle
+        self.dtype = dtype
+        self.random_state = random_state
+        self.start = start
+        self.encoder = encoder
+
+    def partial_fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        classes: UserLabels = None,
+        sample_weight: UserWeights = None,
+    ) -> Self:
+        """One pass over more rows, from the weights so far. classes: all labels there will be, in the first call."""
+        return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight)
+
+    def _begin(self, source: Source) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, {self.classes_.tolist()}. A classifier needs at least two.")
+
+    def _loss(self) -> NetworkLoss:
+        return NetworkLoss("logistic" if len(self.classes_) == 2 else "softmax")
+
+    def _n_outputs(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _targets(self, y: UserTarget) -> Array:
+        labels = np.asarray(read_labels(y))
+        classes, codes = coded(labels)
+        return np.asarray([self.classes_.tolist().index(label) for label in classes.tolist()], dtype=np.float64)[codes]
+
+    def _log_scores(self, columns: Block) -> Array:
+        from certifit.data.columns import dense_rows
+        from certifit.models.network.scores import scores
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = (dense_rows(columns.X) - self.mean_) / self.scale_
+            z = scores(self._fitted_layout(), self.parameters_, seen, self.dtype)
+        return z if z.shape[1] > 1 else np.column_stack([np.zeros(len(z)), z[:, 0]])
