@@ -155,8 +155,8 @@ LEARNERS = {
         ),
         attacked=(cf.LocallyWeightedRegression(1.0, weights="tricube"),),
     ),
-    "mlp_regressor": Row(cf.MLPRegressor((8,), max_iter=20), "reg", HASHED),
-    "mlp_classifier": Row(cf.MLPClassifier((8,), max_iter=60), "clf", HASHED),
+    "mlp_regressor": Row(cf.MLPRegressor((100,)), "reg", HASHED),
+    "mlp_classifier": Row(cf.MLPClassifier((100,)), "clf", HASHED),
     "gaussian_discriminant": Row(
         cf.GaussianDiscriminant(),
         "clf",

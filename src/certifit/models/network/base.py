@@ -17,16 +17,13 @@ from certifit.minimise.row_pass import RowOrder
 from certifit.models.estimator import TaskEstimator
 from certifit.models.learner import Told
 from certifit.models.network.about import SIZES
-from certifit.models.network.certificate import NetworkCertificate, certify, objective
+from certifit.models.network.certificate import NetworkCertificate, certify, objective, seen_once
 from certifit.models.network.formulas import Propagation, backward, forward
 from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss
 from certifit.models.network.polish import polished
 from certifit.models.network.solver import DIVERGED, Rules, Walk, epoch, solve
 from certifit.models.network.task import ROWS_OF_DEFAULT, NetworkState, NetworkTask, Units
-
-SEEN_ONCE = "rows were seen once, part by part. certify(X, y) looks at all of them."
-
 
 class Network(TaskEstimator[NetworkTask, NetworkState]):
     """A network. parameters_: all weights and biases end to end; weights_, biases_: per layer."""
@@ -66,6 +63,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
     scale_: Array
     level_: float
     size_: float
+    _moments: tuple[Array, Array, int, int]  # of Adam or the velocity, steps and passes, between calls of partial_fit
 
     def _loss(self) -> NetworkLoss:
         raise NotImplementedError
@@ -111,11 +109,14 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
             int(self.random_state),
         )
 
+    def _start(self, task: NetworkTask, rules: Rules, number: int) -> Array:
+        """Where a walk begins: where the user says, or the draw of that number."""
+        return task.layout.drawn(rules.seed, number) if self.start is None else task.layout.joined(self.start)
+
     def _solve(self, task: NetworkTask) -> Run[NetworkState]:
-        rules, walks = self._rules(task), []
-        for number in range(int(self.n_starts)):
-            begin = task.layout.drawn(rules.seed, number) if self.start is None else task.layout.joined(self.start)
-            walks.append(solve(task, rules, begin))
+        self.__dict__.pop("_moments", None)  # those of rows that came in parts
+        rules = self._rules(task)
+        walks = [solve(task, rules, self._start(task, rules, number)) for number in range(int(self.n_starts))]
         ends = [objective(task, walk.parameters)[0] for walk in walks]
         best = int(np.argmin(ends))
         walk, self.starts_ = walks[best], np.array(ends)
@@ -144,44 +145,31 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         return [*super()._warnings(task, run), *([run.reason] if run.reason and self.certificate_.holds else [])]
 
     def _add(self, source: Source) -> None:
-        """One pass over more rows, from the weights so far."""
+        """One pass over more rows, from the weights so far. The first rows settle units and the default alpha."""
         if self.solver not in ("adam", "sgd"):
             raise ValueError(f"partial_fit needs solver='adam' or 'sgd'. Got {self.solver!r}.")
-        if self.alpha is None:
-            raise ValueError(
-                "alpha=None depends on the number of rows, which rows in parts do not tell. Give a number."
-            )
+        if self.early_stopping or self.polish or int(self.n_starts) > 1:
+            raise ValueError("partial_fit goes with early_stopping=False, polish=False and n_starts=1: it sees parts.")
         is_first = not hasattr(self, "parameters_")
-        if is_first and self.standardize:
-            raise ValueError(
-                "standardize=True needs the spreads of all rows, which rows in parts do not tell. Use fit, or "
-                "standardize=False."
-            )
-        task = self._task(source, is_fitted=not is_first) if not is_first else self._task(source)
+        task = self._task(source, is_fitted=not is_first)
         rules = self._rules(task)
-        if is_first:
-            begin = task.layout.drawn(rules.seed, 0) if self.start is None else task.layout.joined(self.start)
-            self._walk, self.data_ = Walk.of(begin, self.dtype), {"n_rows": 0, "sum_weight": 0.0}
-        elif not hasattr(self, "_walk"):
-            self._walk = Walk.of(self.parameters_, self.dtype)
-        walk = self._walk
+        begin = self._start(task, rules, 0) if is_first else self.parameters_
+        walk = Walk.of(begin, self.dtype)
+        if "_moments" in vars(self):
+            walk.first, walk.second, walk.n_steps, walk.n_passes = self._moments
         value = epoch(task, rules, walk, RowOrder(rules.shuffle, rules.seed))
         if not np.isfinite(walk.parameters).all():
             raise ValueError(DIVERGED)
-        walk.steps.add(value, held_out=float("nan"))
-        end, seen, facts = objective(task, walk.parameters)[0], self.data_, task.facts()
+        rows = [] if is_first else self.history_
+        walk.steps.add(value, held_out=float("nan"), iteration=len(rows) + 1)
+        end, facts = objective(task, walk.parameters)[0], task.facts()
+        before = dict.fromkeys(("n_rows", "sum_weight"), 0.0) if is_first else self.data_
         self.polished_, self.starts_ = "", np.array([end])
-        self._keep(task, Run(NetworkState(walk.parameters, task.units, task.alpha, end), list(walk.steps.rows)))
-        self.data_ = facts | {key: seen[key] + facts[key] for key in ("n_rows", "sum_weight")}
-        self.certificate_ = NetworkCertificate(
-            claim="derivatives by back-propagation against differences: worst error as a share of what is allowed",
-            theorem="none",
-            value=np.inf,
-            tolerance=1.0,
-            rounding=0.0,
-            objective=end,
-            fault=SEEN_ONCE,
-        )
+        state = NetworkState(walk.parameters, task.units, task.alpha, end)
+        self._keep(task, Run(state, [*rows, *walk.steps.rows]))
+        self._moments = walk.first, walk.second, walk.n_steps, walk.n_passes
+        self.data_ = facts | {key: before[key] + facts[key] for key in ("n_rows", "sum_weight")}
+        self.certificate_ = seen_once(end)
 
     # What can be looked at
 

@@ -58,7 +58,8 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
     polish : bool, default False
         Refit the output layer given the hidden features, a convex problem with a proof.
     standardize : bool, default True
-        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z.
+        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z. partial_fit
+        takes those of the rows of its first call, and their number for the default of alpha.
     shuffle, random_state : True, 0
     dtype : {"float32", "float64"}, default "float32"
     start : list of weights per layer, or None
@@ -202,7 +203,8 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
     polish : bool, default False
         Refit the output layer given the hidden features, a convex problem with a proof.
     standardize : bool, default True
-        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z.
+        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z. partial_fit
+        takes those of the rows of its first call, and their number for the default of alpha.
     shuffle, random_state : True, 0
     dtype : {"float32", "float64"}, default "float32"
     start : list of weights per layer, or None

@@ -14,6 +14,7 @@ from functools import cache
 
 import numpy as np
 
+from certifit.data.cells import ByRow
 from certifit.data.columns import Array, dense_rows
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
@@ -21,11 +22,16 @@ from certifit.minimise.row_pass import wide_stretches
 from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss
 from certifit.runtime import core, memory_limit, n_threads
+from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.gram import refuse_no_weight
+from certifit.statistics.moments import target_sums
+from certifit.statistics.spreads import MOST_ABOUT, sharp_spreads, sharp_target_spread
 
 KINDS = {"float32": np.float32, "float64": np.float64}
 ROWS_OF_DEFAULT = 200  # rows of a batch
 ALPHA_OF_DEFAULT = 1e-4  # per row of a batch
+SHARP_FROM = 1e3  # a mean of the target this many times its spread: squares about 0 cost the spread its digits
+PIECE_ROWS = 1024  # rows converted at a time
 
 
 @cache
@@ -95,49 +101,33 @@ class NetworkTask:
     ) -> None:
         self.source, self.layout, self.loss, self.dtype = wide_stretches(source), layout, loss, dtype
         self.names, self.held = source.names, held
+        self.last: tuple[bytes, tuple[float, Array]] | None = None  # what was looked at last: `certificate.objective`
         self._kept: list[Part] = []
         self._is_kept = False
-        self._sums(standardize)
-        if units is not None:
-            self.units = units
-        self._kept, self._is_kept = [], False
+        sums = target_sums(source)
+        refuse_no_weight(sums.weight)
+        self.n_rows, self.sum_weight, self.target = sums.n_rows, sums.weight, (sums.mean, sums.deviation)
+        if units is None:
+            d = source.n_features
+            units = self._moments(source) if standardize else Units(np.zeros(d), np.ones(d))
+        self.units = units
         batch = min(ROWS_OF_DEFAULT, max(self.sum_weight, 1.0))
         self.alpha = ALPHA_OF_DEFAULT / batch if alpha is None else alpha
 
-    def _sums(self, standardize: bool) -> None:
-        """Rows, weights, means and spreads, in two passes."""
-        d = self.source.n_features
-        self.units = Units(np.zeros(d), np.ones(d))
-        self.n_rows, weight, sums = 0, 0.0, np.zeros(d + 1)
-        for X, y, w in self._raw():
-            self.n_rows += len(y)
-            weight += float(w.sum())
-            sums += np.append(w @ X, w @ y)
-        refuse_no_weight(weight)
-        means = sums / weight
-        squares = np.zeros(d + 1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for X, y, w in self._raw():
-                squares += np.append(w @ np.square(X - means[:-1]), w @ np.square(y - means[-1]))
-            spreads = np.sqrt(squares / weight)
-        self.sum_weight, self.target = weight, (float(means[-1]), float(spreads[-1]))
-        if not standardize:
-            return
-        is_constant = ~(spreads > 1e-13 * np.abs(means)) | ~np.isfinite(spreads)
-        scale = np.where(is_constant, 1.0, spreads)
-        level, size = (means[-1], scale[-1]) if self.loss.is_squared else (0.0, 1.0)
-        self.units = Units(means[:-1], scale[:-1], float(level), float(size))
-
-    def _raw(self) -> Iterator[tuple[Array, Array, Array]]:
-        for block in self.source.stretches():
-            X = dense_rows(block.X)
-            if block.y is None:
-                raise ValueError("A network needs a target.")
-            y = np.asarray(block.y, dtype=np.float64)
-            weight = np.ones(len(y)) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
-            if not np.isfinite(X).all():
-                refuse_nonfinite(self.source)
-            yield X, y, weight
+    def _moments(self, source: Source) -> Units:
+        """Means and standard deviations of columns, and of targets that may be centred; 1 for what does not vary."""
+        d = source.n_features
+        moments = cell_moments(source, ByRow(1, 0))
+        rough = np.flatnonzero(moments.squares[0] > MOST_ABOUT * moments.scatter()[0])
+        scale = np.asarray(moments.spreads(True)[0])
+        scale[rough] = sharp_spreads(source, rough)
+        scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
+        mean = np.asarray(moments.means[0]).reshape(d)
+        if not self.loss.is_squared:
+            return Units(mean, scale)
+        level, size = self.target
+        size = sharp_target_spread(source) if abs(level) > SHARP_FROM * size else size
+        return Units(mean, scale, level, size if 0 < size < np.inf else 1.0)
 
     def parts(self) -> Iterator[Part]:
         """All stretches, converted."""
@@ -156,20 +146,29 @@ class NetworkTask:
             self._kept, self._is_kept = kept, True
 
     def _part(self, number: int, block: Block) -> Part:
-        X = dense_rows(block.X)
+        if block.y is None:
+            raise ValueError("A network needs a target.")
         y = np.asarray(block.y, dtype=np.float64)
         weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
         wrong = self.loss.illegal(y if weight is None else y[weight > 0])
         if wrong:
             raise ValueError(wrong)
-        with np.errstate(over="ignore", invalid="ignore"):
-            seen = np.ascontiguousarray((X - self.units.mean) / self.units.scale, dtype=KINDS[self.dtype])
-        if not np.isfinite(seen).all():
-            if not np.isfinite(X).all():
-                refuse_nonfinite(self.source)
-            raise ValueError(f"Some values are beyond {self.dtype}. Use standardize=True, or divide the columns.")
+        seen = self._seen(block)
         y = (y - self.units.level) / self.units.size
         return Part(number, block, seen, np.ascontiguousarray(y), weight, self._held_rows(block))
+
+    def _seen(self, block: Block) -> Array:
+        """The rows as the network sees them, some at a time: no copy of all in float64."""
+        seen = np.empty((block.n_rows, self.source.n_features), dtype=KINDS[self.dtype])
+        for begin in range(0, block.n_rows, PIECE_ROWS):
+            rows = slice(begin, min(begin + PIECE_ROWS, block.n_rows))
+            X = dense_rows(block.part(rows.start, rows.stop).X)
+            with np.errstate(over="ignore", invalid="ignore"):
+                seen[rows] = (X - self.units.mean) / self.units.scale
+            if not np.isfinite(seen[rows]).all():
+                refuse_nonfinite(self.source)
+                raise ValueError(f"Some values are beyond {self.dtype}. Use standardize=True, or divide the columns.")
+        return seen
 
     def _held_rows(self, block: Block) -> Array | None:
         """Rows whose hash is below a share of all hashes: equal rows go together, wherever they stand."""
@@ -182,13 +181,13 @@ class NetworkTask:
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < share)
 
-    def shape(self) -> tuple[object, ...]:
-        """The layers as the core takes them."""
+    def shape(self, dtype: str | None = None) -> tuple[object, ...]:
+        """The layers as the core takes them, for numbers of one kind; None: those of the fit."""
         layout = self.layout
         name = "relu" if layout.activation == "leaky-relu" else layout.activation
         leak = layout.leak if layout.activation == "leaky-relu" else 0.0
         sizes = np.array(layout.sizes, dtype=np.int64)
-        return gemm(self.dtype), sizes, layout.biases, layout.output_bias, name, leak
+        return gemm(dtype or self.dtype), sizes, layout.biases, layout.output_bias, name, leak
 
     def penalty(self, parameters: Array) -> float:
         """alpha/2 sum of squared weights."""
