@@ -14,6 +14,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget
 from certifit.minimise.problem import Run
 from certifit.minimise.row_pass import RowOrder
+from certifit.minimise.steps import NAN
 from certifit.models.estimator import TaskEstimator
 from certifit.models.learner import Told
 from certifit.models.network.about import SIZES
@@ -111,7 +112,15 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
 
     def _start(self, task: NetworkTask, rules: Rules, number: int) -> Array:
         """Where a walk begins: where the user says, or the draw of that number."""
-        return task.layout.drawn(rules.seed, number) if self.start is None else task.layout.joined(self.start)
+        if self.start is not None:
+            return task.layout.joined(self.start)
+        parameters = task.layout.drawn(rules.seed, number)
+        if task.is_level:
+            W, b = task.layout.split(parameters)[-1]
+            W[:] = 0.0
+            if b is not None:
+                b[:] = 0.0
+        return parameters
 
     def _solve(self, task: NetworkTask) -> Run[NetworkState]:
         self.__dict__.pop("_moments", None)  # those of rows that came in parts
@@ -161,7 +170,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         if not np.isfinite(walk.parameters).all():
             raise ValueError(DIVERGED)
         rows = [] if is_first else self.history_
-        walk.steps.add(value, held_out=float("nan"), iteration=len(rows) + 1)
+        walk.steps.add(value, held_out=NAN, iteration=len(rows) + 1)
         end, facts = objective(task, walk.parameters)[0], task.facts()
         before = dict.fromkeys(("n_rows", "sum_weight"), 0.0) if is_first else self.data_
         self.polished_, self.starts_ = "", np.array([end])

@@ -62,7 +62,11 @@ def _problems(content: Content) -> Iterator[Problems]:
         "inputs that are not its columns": sizes[0] != len(content.columns),
         "another number of outputs": sizes[-1] != outputs,
     }
+    kind = content.parameters["dtype"]
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = arrays["parameters"].astype(kind)
     yield {
+        f"parameters that are no {kind}": (rounded != arrays["parameters"]).any(),
         "another number of parameters than its layers have": len(arrays["parameters"]) != _layout(content).n_parameters,
         "a scale that is not above 0": (arrays["units.scale"] <= 0).any() or metadata["solution"]["size"] <= 0,
         "another number of starts": metadata["n_starts"] != parameters["n_starts"],

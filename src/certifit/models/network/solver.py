@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.minimum import minimize
 from certifit.minimise.row_pass import RowOrder
-from certifit.minimise.steps import Steps
+from certifit.minimise.steps import NAN, Steps
 from certifit.models.network.task import KINDS, NetworkTask
 from certifit.runtime import core, n_threads, one_blas_thread
 
@@ -76,7 +76,7 @@ def _epochs(
     best, since, kept = np.inf, 0, walk.parameters
     for _ in range(rules.max_iter):
         objective = step(task, rules, walk, order)
-        held = task.held_loss(walk.parameters) if task.held is not None else float("nan")
+        held = task.held_loss(walk.parameters) if task.held is not None else NAN
         if not (np.isfinite(walk.parameters).all() and np.isfinite(objective)):
             raise ValueError(DIVERGED)
         walk.steps.add(objective, held_out=held)

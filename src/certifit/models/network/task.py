@@ -111,6 +111,7 @@ class NetworkTask:
             d = source.n_features
             units = self._moments(source) if standardize else Units(np.zeros(d), np.ones(d))
         self.units = units
+        self.is_level = loss.is_squared and sums.low == sums.high == units.level  # scores of 0 are the answer
         batch = min(ROWS_OF_DEFAULT, max(self.sum_weight, 1.0))
         self.alpha = ALPHA_OF_DEFAULT / batch if alpha is None else alpha
 
