@@ -109,6 +109,8 @@ from certifit.models.local.model import LocallyWeightedRegression as LocallyWeig
 from certifit.models.naive_bayes.model import BernoulliNB as BernoulliNB
 from certifit.models.naive_bayes.model import GaussianNB as GaussianNB
 from certifit.models.naive_bayes.model import MultinomialNB as MultinomialNB
+from certifit.models.network.model import MLPClassifier as MLPClassifier
+from certifit.models.network.model import MLPRegressor as MLPRegressor
 from certifit.models.one_vs_rest import OneVsRestClassifier as OneVsRestClassifier
 from certifit.models.pca.model import PCA as PCA
 from certifit.models.peers.audit import audit as audit

@@ -823,3 +823,54 @@ def _(rng: Rng) -> Arguments:
     n = int(rng.integers(1, 800))
     x = np.sort(rng.normal(size=n))
     return {"x": x, "y": vector(rng, n), "k": int(rng.integers(1, n + 1)), "iterations": 2, "threads": threads(rng)}
+
+
+def _network(rng: Rng, is_single: bool) -> Arguments:
+    from scipy.linalg import cython_blas
+
+    kind, sizes = np.float32 if is_single else np.float64, rng.integers(1, 6, size=int(rng.integers(2, 5)))
+    biases, output_bias = bool(rng.random() < 0.5), bool(rng.random() < 0.5)
+    has_bias = [biases] * (len(sizes) - 2) + [output_bias]
+    pairs = zip(sizes[:-1], sizes[1:], has_bias, strict=True)
+    return {
+        "gemm": cython_blas.__pyx_capi__["sgemm" if is_single else "dgemm"],
+        "sizes": sizes.astype(np.int64),
+        "biases": biases,
+        "output_bias": output_bias,
+        "activation": str(rng.choice(["identity", "sigmoid", "tanh", "relu"])),
+        "slope": 0.1,
+        "X": rng.normal(size=(int(rng.integers(0, 20)), sizes[0])).astype(kind),
+        "parameters": rng.normal(size=sum(a * b + b * has for a, b, has in pairs)).astype(kind),
+        "threads": threads(rng),
+    }
+
+
+def _with_targets(rng: Rng, is_single: bool) -> Arguments:
+    arguments = _network(rng, is_single)
+    n, k = len(arguments["X"]), int(arguments["sizes"][-1])
+    kind = "softmax" if k > 1 else str(rng.choice(["score", "huber", "softmax"]))
+    loss = {"loss": kind, "formula": int(rng.integers(0, 2)), "parameter": 1.0, "scale": 1.0}
+    y = rng.integers(0, k if kind == "softmax" else 2, size=n).astype(np.float64)
+    return {**arguments, **loss, "y": y, "offset": maybe(rng, vector(rng, n))}
+
+
+def _training(rng: Rng, is_single: bool) -> Arguments:
+    arguments = _with_targets(rng, is_single)
+    n, point = len(arguments["X"]), arguments["parameters"]
+    return {
+        **arguments,
+        "visits": rng.integers(0, n, size=2 * n) if n else np.zeros(0, dtype=np.int64),
+        "first": np.zeros_like(point),
+        "second": np.zeros_like(point),
+        "n_steps": int(rng.integers(0, 5)),
+        "method": str(rng.choice(["descent", "adam"])),
+        "schedule": str(rng.choice(["constant", "inverse", "inverse-root"])),
+        "pace": np.array([0.01, 0.1, 0.5, 0.9, 0.999, 1e-8, 0.01]),
+        "batch": int(rng.integers(1, 9)),
+    }
+
+
+for _end, _is_single in (("", False), ("_short", True)):
+    call("network_scores" + _end)(lambda rng, single=_is_single: _network(rng, single))
+    call("network_gradient" + _end)(lambda rng, single=_is_single: {**_with_targets(rng, single), "weight": None})
+    call("network_train" + _end)(lambda rng, single=_is_single: _training(rng, single))

@@ -7,6 +7,7 @@ import pytest
 
 import certifit as cf
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BY_HAND = {
     "standardize": False,
     "alpha": 0.0,
@@ -17,7 +18,6 @@ BY_HAND = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_chain_of_three_weights_has_the_gradients_of_the_notes():
     v, w1, w0, x, y = 0.7, -1.3, 2.1, 0.9, 0.4
     start = [[[w0]], [[w1]], [[v]]]
@@ -32,7 +32,6 @@ def test_the_chain_of_three_weights_has_the_gradients_of_the_notes():
     assert found.costates[-1].item() == pytest.approx(error)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_2_2_3_1_network_of_relu_by_hand():
     W1, W2, W3 = np.array([[1.0, -1], [0.5, 2]]), np.array([[1.0, 1], [-1, 2], [2, -3]]), np.array([[1.0, -2, 3]])
     x, y = np.array([2.0, 1.0]), 1.0
@@ -65,7 +64,7 @@ def test_a_2_2_3_1_network_of_relu_by_hand():
 @pytest.mark.parametrize("loss", ["squared", "full-squared", "huber", "poisson", "gamma"])
 def test_the_core_has_the_gradient_of_its_value(activation, loss):
     from certifit.data.source import Memory
-    from certifit.models.network.certificate import objective
+    from certifit.models.network.formulas import backward, flat, forward
     from certifit.models.network.layout import Layout
     from certifit.models.network.losses import NetworkLoss
     from certifit.models.network.task import NetworkTask
@@ -77,12 +76,14 @@ def test_the_core_has_the_gradient_of_its_value(activation, loss):
     task = NetworkTask(source, layout, NetworkLoss(loss), "float64", alpha=0.1, units=None, standardize=False)
     point = layout.drawn(0, 0)
     value, gradient = task.value_gradient(point)
-    again, slow = objective(task, point)
+    states, by = forward(layout, point, X), NetworkLoss(loss)
+    slow = flat(backward(layout, point, states, by.slopes(y, states[-1]) / len(y))[1])
+    slow = slow + np.where(layout.is_weight(), 0.1 * point, 0.0)
+    again = by.values(y, states[-1]).mean() + task.penalty(point)
     assert value == pytest.approx(again, rel=1e-12)
     assert np.allclose(gradient, slow, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_any_number_of_threads_gives_the_same_bits():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 200))
@@ -93,3 +94,111 @@ def test_any_number_of_threads_gives_the_same_bits():
             fits.append(cf.MLPClassifier((120, 60), max_iter=3).fit(X, y))
     assert np.array_equal(fits[0].parameters_, fits[1].parameters_)
     assert fits[0].history_[-1]["objective"] == fits[1].history_[-1]["objective"]
+
+
+def rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.05 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("solver", ["adam", "sgd", "gradient-descent", "lbfgs"])
+def test_every_solver_fits_a_curve(solver):
+    X, y = rows()
+    rate = {"adam": 0.01, "sgd": 0.02, "gradient-descent": 0.1}.get(solver, 1e-3)
+    batch = 20 if solver == "sgd" else None
+    model = cf.MLPRegressor(
+        (30,), activation="tanh", solver=solver, learning_rate=rate, batch_size=batch, max_iter=400, least_fall=1e-7
+    )
+    model.fit(X, y)
+    assert model.score(X, y) > 0.8 and model.certificate_.holds
+
+
+def test_a_certificate_refuses_other_weights_and_other_rows():
+    X, y = rows()
+    model = cf.MLPRegressor((8,), max_iter=300, learning_rate=0.01).fit(X, y)
+    assert model.certificate_.holds and model.certify(X, y).holds
+    assert "a local claim" in model.certificate_.sentences()[1]
+    assert not model.certify(X, y + 0.01).holds
+    model.parameters_ = model.parameters_ * np.float32(1.001)
+    assert not model.certify(X, y).holds
+
+
+def test_a_certificate_refuses_a_wrong_gradient(monkeypatch):
+    from certifit.models.network import certificate
+
+    X, y = rows()
+    model = cf.MLPRegressor((8,), activation="tanh", max_iter=300, learning_rate=0.01).fit(X, y)
+    right = certificate._core_gradient
+
+    def wrong(*arguments):
+        value, gradient = right(*arguments)
+        return value, gradient * 1.001
+
+    monkeypatch.setattr(certificate, "_core_gradient", wrong)
+    assert not model.certify(X, y).holds
+
+
+def test_a_wider_weight_is_a_repeated_row_and_hashes_decide_the_order():
+    X, y = rows(60)
+    times = np.arange(60) % 3
+    fits = [
+        cf.MLPRegressor((8,), max_iter=30).fit(X, y, sample_weight=times),
+        cf.MLPRegressor((8,), max_iter=30).fit(np.repeat(X, times, axis=0), np.repeat(y, times)),
+    ]
+    assert np.allclose(fits[0].predict(X), fits[1].predict(X), rtol=1e-3, atol=1e-3)
+
+
+def test_a_refitted_output_layer_is_never_worse_on_its_rows():
+    X, y = rows()
+    model = cf.MLPRegressor((20,), max_iter=20, polish=True, early_stopping=True).fit(X, y)
+    plain = cf.MLPRegressor((20,), max_iter=20, early_stopping=True).fit(X, y)
+    assert model.objective_ < plain.objective_ and model.certificate_.holds
+    assert "refitted given the hidden features" in model.certificate_.sentences()[-1]
+
+
+def test_the_best_of_several_starts_is_kept():
+    X, y = rows(100)
+    model = cf.MLPRegressor((4,), n_starts=3, max_iter=20).fit(X, y)
+    assert len(set(model.starts_)) == 3 and model.objective_ == model.starts_.min()
+
+
+def test_parts_are_passes_and_a_failure_leaves_the_model_as_it_was():
+    X, y = rows()
+    model = cf.MLPRegressor((8,), learning_rate=0.01).partial_fit(X, y)
+    for _ in range(20):
+        model.partial_fit(X, y)
+    assert len(model.history_) == 21 and model.history_[-1]["objective"] < model.history_[0]["objective"]
+    assert not model.certificate_.holds and model.certify(X, y).n_checked > 0
+    before = model.predict(X)
+    with pytest.raises(ValueError):
+        model.partial_fit(np.full((3, 3), np.nan), np.zeros(3))
+    assert np.array_equal(model.predict(X), before)
+    model.fit(X, y)
+    assert "_moments" not in vars(model)
+
+
+def test_steps_too_large_are_named():
+    X, y = rows()
+    with pytest.raises(ValueError, match="smaller learning_rate"):
+        cf.MLPRegressor((8,), solver="sgd", learning_rate=1e6, standardize=False).fit(100 * X, y)
+
+
+def test_far_targets_do_not_cost_digits():
+    X, y = rows()
+    near, far = (
+        cf.MLPRegressor((8,), solver="gradient-descent", max_iter=30, dtype="float64").fit(X, y + c) for c in (0.0, 1e6)
+    )
+    assert np.allclose(far.predict(X) - 1e6, near.predict(X), atol=1e-6)
+
+
+def test_digits_are_learned_as_well_as_scikit_learn_learns_them():
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier as Theirs
+
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    options = {"hidden_layer_sizes": (40,), "max_iter": 40, "random_state": 0}
+    ours = cf.MLPClassifier(standardize=False, **options).fit(X[:1200], y[:1200])
+    theirs = Theirs(**options).fit(X[:1200], y[:1200])
+    assert ours.score(X[1200:], y[1200:]) > theirs.score(X[1200:], y[1200:]) - 0.03

@@ -26,6 +26,7 @@ from certifit.models.network.polish import polished
 from certifit.models.network.solver import DIVERGED, Rules, Walk, epoch, solve
 from certifit.models.network.task import ROWS_OF_DEFAULT, NetworkState, NetworkTask, Units
 
+
 class Network(TaskEstimator[NetworkTask, NetworkState]):
     """A network. parameters_: all weights and biases end to end; weights_, biases_: per layer."""
 
