@@ -28,7 +28,7 @@ from certifit.models.network.task import ROWS_OF_DEFAULT, NetworkState, NetworkT
 
 
 class Network(TaskEstimator[NetworkTask, NetworkState]):
-    """A network. parameters_: all weights and biases end to end; weights_, biases_: per layer."""
+    """A network. parameters_: all weights and biases end to end; layer_weights_, layer_biases_: of every layer."""
 
     hidden_layer_sizes: Sequence[int]
     activation: str
@@ -170,7 +170,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         value = epoch(task, rules, walk, RowOrder(rules.shuffle, rules.seed))
         if not np.isfinite(walk.parameters).all():
             raise ValueError(DIVERGED)
-        rows = [] if is_first else self.history_
+        rows: list[Any] = [] if is_first else list(self.history_)
         walk.steps.add(value, held_out=NAN, iteration=len(rows) + 1)
         end, facts = objective(task, walk.parameters)[0], task.facts()
         before = dict.fromkeys(("n_rows", "sum_weight"), 0.0) if is_first else self.data_
@@ -188,12 +188,12 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         return Layout(self.layer_sizes_, self.activation, float(self.leak), bool(self.biases), bool(self.output_bias))
 
     @property
-    def weights_(self) -> list[Array]:
+    def layer_weights_(self) -> list[Array]:
         """W of every layer, outputs x inputs; of standardised columns where the model standardises."""
         return [W for W, _ in self._fitted_layout().split(self.parameters_)]
 
     @property
-    def biases_(self) -> list[Array | None]:
+    def layer_biases_(self) -> list[Array | None]:
         """b of every layer; None of a layer without."""
         return [b for _, b in self._fitted_layout().split(self.parameters_)]
 

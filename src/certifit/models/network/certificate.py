@@ -124,7 +124,8 @@ def _core_gradient(task: NetworkTask, point: Array, X: Array, y: Array, weight: 
     """The sum of the losses of some rows and its gradient."""
     rows = np.ascontiguousarray(X, dtype=np.float64)
     loss = task.loss.compiled
-    return core.network_gradient(*task.shape("float64"), *loss, rows, y, None, weight, point, n_threads())
+    value, gradient = core.network_gradient(*task.shape("float64"), *loss, rows, y, None, weight, point, n_threads())
+    return float(value), np.asarray(gradient)
 
 
 def _differences(task: NetworkTask, point: Array) -> tuple[float, int, int]:

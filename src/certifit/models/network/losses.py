@@ -52,7 +52,7 @@ class NetworkLoss:
             return np.asarray(logsumexp(z, axis=1) - z[np.arange(len(z)), y.astype(np.int64)])
         if self.name == "huber":
             r = np.abs(z[:, 0] - y)
-            return np.where(r <= self.delta, r * r / 2, self.delta * r - self.delta**2 / 2)
+            return np.asarray(np.where(r <= self.delta, r * r / 2, self.delta * r - self.delta**2 / 2))
         return np.asarray(self.scale * FORMULAS[self.name].value(y, z[:, 0]))
 
     def slopes(self, y: Array, z: Array) -> Array:
@@ -62,7 +62,7 @@ class NetworkLoss:
             p[np.arange(len(z)), y.astype(np.int64)] -= 1.0
             return p
         if self.name == "huber":
-            return np.clip(z - y[:, None], -self.delta, self.delta)
+            return np.asarray(np.clip(z - y[:, None], -self.delta, self.delta))
         return np.asarray(self.scale * FORMULAS[self.name].slope(y, z[:, 0]))[:, None]
 
     def illegal(self, y: Array) -> str:

@@ -68,7 +68,7 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
 
     Attributes
     ----------
-    weights_, biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
+    layer_weights_, layer_biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
     history_ : one row per epoch: objective as its batches were met, held_out loss; certificate_ : what was checked
 
     >>> import numpy as np
@@ -213,7 +213,7 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
 
     Attributes
     ----------
-    weights_, biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
+    layer_weights_, layer_biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
     history_ : one row per epoch: objective as its batches were met, held_out loss; certificate_ : what was checked
 
     >>> import numpy as np
