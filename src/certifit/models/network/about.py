@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from certifit.data.goals import CLASSES, QUANTITY
 from certifit.models.about import NO_INFERENCE
 from certifit.models.learner import (
@@ -48,7 +46,7 @@ LOSSES = {
 SOLVERS = ("adam", "sgd", "gradient-descent", "lbfgs")
 
 
-def _is_sizes(value: Any) -> bool:
+def _is_sizes(value: object) -> bool:
     return isinstance(value, tuple | list) and all(is_whole(size) and 1 <= size <= 1 << 20 for size in value)
 
 

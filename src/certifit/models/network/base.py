@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -170,7 +169,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         value = epoch(task, rules, walk, RowOrder(rules.shuffle, rules.seed))
         if not np.isfinite(walk.parameters).all():
             raise ValueError(DIVERGED)
-        rows: list[Any] = [] if is_first else list(self.history_)
+        rows = [] if is_first else [dict(row) for row in self.history_]
         walk.steps.add(value, held_out=NAN, iteration=len(rows) + 1)
         end, facts = objective(task, walk.parameters)[0], task.facts()
         before = dict.fromkeys(("n_rows", "sum_weight"), 0.0) if is_first else self.data_
@@ -232,6 +231,6 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         SIZES.check("hidden_layer_sizes", self.hidden_layer_sizes)
-        start: Any = self.start
+        start = self.start
         if start is not None and (not isinstance(start, tuple | list) or int(self.n_starts) > 1):
             raise ValueError("start must be a list with the weights of every layer, or None; it goes with n_starts=1.")
