@@ -75,7 +75,7 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
     >>> import certifit as cf
     >>> X = np.array([[1.0]])
     >>> model = cf.MLPRegressor((1, 1), activation="identity", loss="full-squared", biases=False, output_bias=False,
-    ...     start=[[[2.0]], [[3.0]], [[0.5]]], standardize=False, alpha=0.0, max_iter=1, learning_rate=1e-12,
+    ...     start=[[[2.0]], [[3.0]], [[0.5]]], standardize=False, alpha=0.0, max_iter=1, learning_rate=1e-300,
     ...     dtype="float64", solver="sgd")
     >>> model = model.fit(X, [1.0])
     >>> [state.item() for state in model.forward(X)]
