@@ -155,12 +155,8 @@ LEARNERS = {
         ),
         attacked=(cf.LocallyWeightedRegression(1.0, weights="tricube"),),
     ),
-    "mlp_regressor": Row(
-        cf.MLPRegressor((8,), learning_rate=0.03, max_iter=60), "reg", HASHED, checked=(cf.MLPRegressor(),)
-    ),
-    "mlp_classifier": Row(
-        cf.MLPClassifier((8,), learning_rate=0.03, max_iter=60), "clf", HASHED, checked=(cf.MLPClassifier(),)
-    ),
+    "mlp_regressor": Row(cf.MLPRegressor((100,)), "reg", HASHED),
+    "mlp_classifier": Row(cf.MLPClassifier((100,)), "clf", HASHED),
     "gaussian_discriminant": Row(
         cf.GaussianDiscriminant(),
         "clf",
