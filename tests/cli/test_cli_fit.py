@@ -59,7 +59,7 @@ def test_the_saved_model_is_the_fit(cli, data, saved):
         (["--model", "linear"], cf.LinearRegression()),
         (["--cv", "0"], cf.LinearRegression()),
         (["--degree", "2"], cf.LinearRegression(basis=cf.Polynomial(2))),
-        (["--no-intercept", "--model", "linear"], cf.LinearRegression(fit_intercept=False)),
+        (["--no-intercept"], cf.LinearRegression(fit_intercept=False)),
     ],
 )
 def test_options_reach_the_model(cli, data, options, expected):
@@ -239,7 +239,7 @@ def test_hostile_names_are_harmless_on_the_terminal_and_in_every_file(cli, tmp_p
     rng = np.random.default_rng(0)
     lines += [",".join(map(repr, row)) for row in rng.normal(size=(40, 4)).tolist()]
     (tmp_path / "h.csv").write_text("\n".join(lines))
-    result = cli("fit", "h.csv", "-t", "y", "-o", "out", "--model", "linear")
+    result = cli("fit", "h.csv", "-t", "y", "-o", "out")
     assert result.exit_code == 0
     assert "\x1b" not in result.output and "\x07" not in result.output
     out = tmp_path / "out"

@@ -7,8 +7,7 @@ import pytest
 from conftest import write
 
 import certifit as cf
-from certifit.cli.models import GOES_WITH, Choice
-from certifit.selection.folds.splits import row_count
+from certifit.cli.models import GOES_WITH
 
 
 @pytest.fixture
@@ -67,36 +66,6 @@ def test_auto_compares_the_lasso_too(cli, table):
     assert result.exit_code == 0, result.output
     for name in ("least squares", "ridge", "lasso", "mean of y"):
         assert name in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "options", "is_compared"),
-    [
-        (3000, [], True),
-        (3000, ["--no-intercept"], True),
-        (3001, [], False),
-        (3000, ["--degree", "2"], False),  # it has no polynomials of columns
-    ],
-)
-def test_auto_compares_kernel_ridge_where_rows_are_few(tmp_path, n_rows, options, is_compared):
-    write(tmp_path / "rows.csv", {"x": np.arange(n_rows) / 7, "y": np.arange(n_rows) / 3})
-    source = cf.scan_csv(tmp_path / "rows.csv", target="y")
-    choice = Choice.of("auto", "quantity")
-    shared = {"degree": "--degree" in options, "no_intercept": "--no-intercept" in options}
-    kinds = choice.few_enough(choice.kinds("quantity", **shared), lambda: row_count(source))
-    assert kinds == ("linear", "ridge", "lasso", *["kernel-ridge"] * is_compared)
-    asked = Choice.of("kernel-ridge").few_enough(("kernel-ridge",), lambda: 10**9)
-    assert asked == ("kernel-ridge",)
-
-
-def test_auto_takes_kernel_ridge_for_a_curve_and_says_that_rows_are_kept(cli, tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.uniform(-3, 3, size=200)
-    write(tmp_path / "curve.csv", {"x": x, "y": np.sin(2 * x) + 0.1 * rng.normal(size=200)})
-    result = cli("fit", tmp_path / "curve.csv", "-t", "y", "-o", "out")
-    assert result.exit_code == 0, result.output
-    assert isinstance(cf.load(tmp_path / "out" / "model.certifit"), cf.KernelRidge)
-    assert "rows" in " ".join(result.output.split()) and "holds" in result.output
 
 
 def test_the_report_of_a_lasso_tells_what_it_left_out(cli, table):

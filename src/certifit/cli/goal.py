@@ -108,9 +108,7 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
 def _of_numbers(
     request: Request, choice: Choice, source: Any, goal: str, notes: list[str], shared: Mapping[str, bool]
 ) -> Setting:
-    from certifit.selection.folds.splits import row_count
-
-    kinds = choice.few_enough(choice.kinds(goal, **shared), lambda: row_count(source))
+    kinds = choice.kinds(goal, **shared)
     if not request.texts.is_asked:
         request.texts.refuse_unused()
         return Setting(source, kinds, request.encoder(source.names), goal, notes=notes)

@@ -142,29 +142,14 @@ class Choice:
         return compared
 
     def _compared(self, goal: str, shared: Mapping[str, bool]) -> tuple[str, ...]:
-        """The models of a goal, of those that auto compares the ones that read the columns which are given.
-
-        A model that only few rows are compared by gives way to any option that it does not have.
-        """
+        """The models of a goal, of those that auto compares the ones that read the columns which are given."""
         if self.kind != AUTO:
             return (self.kind,)
         if not self.compared[goal]:
             raise click.UsageError(f"No model is made for {GOALS[goal]}. Use --task {QUANTITY}.")
-        given = {name for name, is_given in shared.items() if is_given}
-        columns, compared = given & set(OFFSETS), self.compared[goal]
-
-        def is_read(kind: Kind) -> bool:
-            return (columns if kind.command.most_rows is None else given).issubset(kind.takes)
-
-        return tuple(kind for kind in compared if is_read(KINDS[kind])) or compared
-
-    def few_enough(self, kinds: tuple[str, ...], count_rows: Callable[[], int]) -> tuple[str, ...]:
-        """Of the models that auto compares, those that the rows are not too many for; a model asked for stays."""
-        limits = {kind: KINDS[kind].command.most_rows for kind in kinds}
-        if self.kind != AUTO or not any(limits.values()):
-            return kinds
-        n_rows = count_rows()
-        return tuple(kind for kind, most in limits.items() if most is None or n_rows <= most)
+        given = {name for name in OFFSETS if shared.get(name)}
+        compared = self.compared[goal]
+        return tuple(kind for kind in compared if given.issubset(KINDS[kind].takes)) or compared
 
     def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
         """Raise where nothing is left for folds to choose, so that a rule of the choice says nothing."""
@@ -284,19 +269,10 @@ def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
         for goal, models in of_goal.items()
         if models
     ]
-    tried = [
-        f"of {words}, {_and([_with_limit(name) for name in compared[goal]])}"
-        for goal, words in GOALS.items()
-        if compared[goal]
-    ]
+    tried = [f"of {words}, {_and(compared[goal])}" for goal, words in GOALS.items() if compared[goal]]
     texts = f"with free text, {_and(compared['texts'])}"
     best = "the best on rows it did not see (one with p-values where it is within one standard error)"
     return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}."
-
-
-def _with_limit(name: str) -> str:
-    most = KINDS[name].command.most_rows
-    return name if most is None else f"{name} (up to {most:,} rows)"
 
 
 def _and(names: Sequence[str]) -> str:

@@ -348,8 +348,7 @@ class Command:
     fixed: parameters that the command line sets. roles: columns beside the target that it reads. tunes: the option
     whose value the folds choose where it is not given. needs_folds: that value has no default. has_p_values: why it is
     taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as words;
-    counts_words: how often a word is there, not whether. selects: `certifit select` has it. most_rows: `auto` leaves it
-    out where there are more.
+    counts_words: how often a word is there, not whether. selects: `certifit select` has it.
     """
 
     name: str
@@ -366,7 +365,6 @@ class Command:
     reads_counts: bool = False
     counts_words: bool = False
     selects: bool = False
-    most_rows: int | None = None
 
 
 # What the lines of objectives are made of. A fit, a model file and a report print the same text.

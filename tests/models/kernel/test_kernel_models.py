@@ -144,3 +144,12 @@ def test_files_of_an_earlier_version_give_the_numbers_that_they_gave_then():
         [[0.5326194032986962, -1.2450164852411696], [-1.480280842875881, -0.8638632065238389]],
         rtol=1e-12,
     )
+
+
+def test_lms_on_rows_whose_kernel_is_all_rounding_is_not_proven():
+    # Rows a few ulps apart at 1e150: the distances that the kernel reads are rounding.
+    X = np.array([[1.0, 2.0], [1.0 + 2**-50, 2.0], [1.5, 2.0], [1.0, 2.0 + 2**-49]]) * 1e150
+    with pytest.warns(ConvergenceWarning, match="NOT proven"):
+        model = cf.KernelLMS(kernel=cf.kernels.Gaussian(60.0), max_iter=5).fit(X, [1.0, 2.0, 3.0, 4.0])
+    assert not model.certificate_.holds
+    assert "Rounding" in model.certificate_.fault

@@ -211,7 +211,9 @@ class Gaussian(Formed):
         K = self(X, Z)
         of_x, of_z = self._shares(X, Z)
         with np.errstate(over="ignore"):
-            return K, np.minimum(K * (np.expm1(of_x[:, None] + of_z) + 8 * UNIT) + 1e-300, 1.0)
+            # An entry that is 0 may be one that is too small for float64, times e to its share.
+            most = np.maximum(K, 1e-307)
+            return K, np.minimum(most * (np.expm1(of_x[:, None] + of_z) + 8 * UNIT) + 1e-300, 1.0)
 
     def error_times(self, X: Array, Z: Array, v: Array) -> Array:
         """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""

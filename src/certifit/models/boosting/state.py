@@ -13,6 +13,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
+from certifit.minimise.steps import full_row
 from certifit.runtime import core, n_threads
 
 
@@ -85,8 +86,7 @@ class BoostingState:
         leaves = np.add.reduceat((self.left == 0).astype(np.int64), self.ends[:-1]) if self.n_rounds else np.zeros(0)
         rows = []
         for k in range(self.n_rounds):
-            row = {"iteration": k + 1, "loss": float(self.loss[k])}
-            if len(self.held_out):
-                row["held_out_loss"] = float(self.held_out[k])
-            rows.append(row | {"n_leaves": int(leaves[k * self.width : (k + 1) * self.width].sum())})
+            loss, n_leaves = float(self.loss[k]), int(leaves[k * self.width : (k + 1) * self.width].sum())
+            held_out = {"held_out_loss": float(self.held_out[k])} if len(self.held_out) else {}
+            rows.append(full_row(k + 1, objective=loss, loss=loss, **held_out, n_leaves=n_leaves))
         return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from certifit.data.goals import QUANTITY
 from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     LARGEST,
@@ -82,11 +81,9 @@ ROWS = (
                 "kernel-ridge",
                 "kernel ridge",
                 "ridge regression in the space of a Gaussian kernel; the model keeps its rows",
-                compared_for=(QUANTITY,),
                 options=(ALPHA,),
                 fixed={"standardize": True},
                 tunes="alpha",
-                most_rows=3000,
             ),
         ),
         record="models.kernel.modelfile:KERNEL_RIDGE",
