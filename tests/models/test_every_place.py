@@ -14,9 +14,12 @@ from learners import LEARNERS, Row
 from sklearn.base import clone
 
 import certifit as cf
+from certifit.models.adapter import learner_of
+from certifit.models.learner import Keeps
 from tests.models.class_places import places
 
 N_ROWS, N_COLUMNS = 4500, 40  # more than a block
+FEW = (900, 6)  # rows and columns of models that keep all rows: they gather them first, whatever the blocks
 EVERY = pytest.mark.parametrize("key", LEARNERS)
 CLOCK = ("seconds", "elapsed")
 
@@ -64,12 +67,17 @@ def sources(tmp_path_factory: Any) -> Callable[..., dict[str, Any]]:
     """sources(key) -> the rows of a model in memory and in every other place; models of one kind share their files."""
 
     @cache
-    def of_kind(kind: str, flags: frozenset[str]) -> dict[str, Any]:
-        frame, target = Row(None, kind, flags).frame(N_ROWS, N_COLUMNS)
+    def of_kind(kind: str, flags: frozenset[str], size: tuple[int, int]) -> dict[str, Any]:
+        frame, target = Row(None, kind, flags).frame(*size)
         folder = tmp_path_factory.mktemp(kind)
         return {"memory": cf.from_arrow(frame, target=target)} | dict(places(frame, target, folder))
 
-    return lambda key: of_kind(LEARNERS[key].kind, LEARNERS[key].flags & {"counts"})
+    def of_key(key: str) -> dict[str, Any]:
+        row = LEARNERS[key]
+        keeps_rows = learner_of(row.model).keeps is Keeps.ALL_ROWS
+        return of_kind(row.kind, row.flags & {"counts"}, FEW if keeps_rows else (N_ROWS, N_COLUMNS))
+
+    return of_key
 
 
 @EVERY

@@ -60,7 +60,7 @@ def margins(model: BaseEstimator, X: UserRows, y: UserTarget) -> Margins:
     >>> import certifit as cf
     >>> model = cf.Perceptron().fit([[0.0], [2.0]], [-1, 1])
     >>> cf.margins(model, [[0.0], [3.0]], [-1, 1]).geometric
-    array([1., 2.])
+    array([0.5, 2.5])
     """
     check_is_fitted(model)
     W, b = boundary_weights(model)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA as TheirPCA
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit import kernels as ks
