@@ -212,8 +212,8 @@ def _proof(context: dict[str, Any]) -> list[str]:
     is_smaller = goal["better"] == "smaller"
     value, tolerance = text.power(certificate["value"]), text.power(certificate["tolerance"])
     if goal["is_derived"]:
-        words = "yes: every number agrees within rounding" if certificate["holds"] else "NO: see above"
-        return [f"  derived again  {words}"]
+        words = f"yes: {goal['agreed']}" if certificate["holds"] else "NO: see above"
+        return [f"  {goal['done'].lower()}  {words}"]
     label = "converged" if is_smaller else "best fit"
     if certificate["holds"]:
         bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"

@@ -255,6 +255,7 @@ class Goal:
     proven: str
     failed: str
     is_derived: bool = False  # its numbers are derived again from the rows; nothing is said of other fits
+    agreed: str = "every number agrees within rounding"  # what was derived, in a few words
 
 
 SMALLEST = Goal(

@@ -220,7 +220,7 @@ def _proof(context: Table) -> list[Table]:
     unit = certificate["goal"]["unit"]
     nats = "" if unit == "of its value" else f" {unit}"
     if certificate["holds"] and certificate["goal"]["is_derived"]:
-        small = "every number agrees within rounding"
+        small = str(certificate["goal"]["agreed"])
     elif certificate["holds"]:
         small = f"within {value}{nats} of the best; {asked}"
     elif certificate["fault"] is not None:

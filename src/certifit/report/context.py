@@ -75,7 +75,7 @@ outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0)
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,
               prediction_moves (bound, root mean square; None: no bound), fault (why there is no proof, or None),
               remedy (what to do then), is_local (an estimate near the fit, no proof),
-              goal (words: chosen, better, lower, unit, done, question, proven, failed), words
+              goal (words: chosen, better, lower, unit, done, question, proven, failed, agreed), words
 history       None, or n_steps, rows [{iteration, objective, gap, step}], sentences
 validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),
               rule, best, chosen, measure (what error is: root mean squared error, log loss, share of wrong rows, mean

@@ -70,3 +70,13 @@ def test_a_far_target_of_a_made_case_of_547_rows_is_fitted_and_proven():
     y = 1e4 + 300 * np.tanh(X[:, 0] * 50) + 40 * rng.normal(size=547)
     model = cf.SVR(1 / (547 * 100), epsilon=1.0, standardize=True).fit(X, y)
     assert model.certificate_.holds
+
+
+def test_a_tube_around_all_targets_has_no_support_vectors_and_predicts_its_middle(tmp_path):
+    X, y = np.arange(8.0)[:, None], np.array([1.0, 2.0, 1.5, 1.0, 2.0, 1.2, 1.8, 1.5])
+    model = cf.SVR(epsilon=1.0).fit(X, y)
+    assert len(model.support_) == 0 and model.certificate_.holds
+    assert np.abs(model.predict(X) - y).max() <= 1.0
+    cf.save(model, tmp_path / "tube")
+    assert np.array_equal(cf.load(tmp_path / "tube").predict(X), model.predict(X))
+    assert cf.verify(tmp_path / "tube", X, y).holds

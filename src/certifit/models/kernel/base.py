@@ -71,11 +71,11 @@ class KernelModel(TaskEstimator[TaskT, StateT]):
 
     def _mapped_sums(self, X: Array) -> Array:
         """The same of rows that are mapped already."""
-        columns = self.dual_coef_.reshape(len(self.dual_coef_), -1)
-        if len(X) == 0:
-            return np.zeros((0, columns.shape[1]))
+        columns = self.dual_coef_ if self.dual_coef_.ndim == 2 else self.dual_coef_[:, None]
         if not np.isfinite(X).all():
             refuse_nonfinite(Memory(X, None, names=self.column_names_))
+        if len(X) == 0 or len(columns) == 0:  # a machine may have no support vectors: its score is its intercept
+            return np.zeros((len(X), columns.shape[1]))
         standard = self._standard()
         with np.errstate(over="ignore", invalid="ignore"):
             if self.kernel_ is None:

@@ -34,6 +34,7 @@ CHECKED = Goal(
     "proven to be the best.",
     "Its numbers do not agree with its rows",
     is_derived=True,
+    agreed="the loss is the one stated, gradients on some rows agree with differences",
 )
 ACTIVATIONS = ("relu", "leaky-relu", "tanh", "sigmoid", "identity")
 LOSSES = {
