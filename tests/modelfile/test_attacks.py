@@ -275,7 +275,7 @@ def test_bytes_that_no_array_has_are_refused():
     refuse(seal(table, payload[:-8]), "follow the header|must take bytes")
 
 
-def test_the_models_of_this_version_have_no_support_vectors():
+def test_whole_numbers_that_point_somewhere_have_attacks_of_their_own():
     # A model with indices in its state needs its own tests of attacks 13 and 14 before they stand here.
     texts = {"text_ends", "text_ends.classes", "text_ends.terms"}
     counts = {"classes", "counts.rows", "sums.rows", "encoder.documents", "history.iterations", "mistakes"}
@@ -292,6 +292,7 @@ def test_the_models_of_this_version_have_no_support_vectors():
     counts |= {"directions", "trees.ends", "trees.feature", "trees.left"}  # see test_boosting_files.py
     counts |= {"child_ends"}  # see test_nested_files.py
     counts |= {"n_support", "state.support"}  # see test_margin_files.py
+    counts |= {"layer_sizes"}  # see test_network_files.py
     told = {"order", "proof.rows"}  # of a perceptron: see test_row_numbers_of_a_perceptron_reach_no_memory
     for name, sample in samples().items():
         table, _ = split(to_bytes(sample.model))
