@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import certifit as cf
-from certifit.minimise.derivatives import difference_gradient
+from certifit.minimise.function import difference_gradient
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from certifit.minimise.curvature import end_curvatures, largest_stable_step, rounded_down
-from certifit.minimise.gradient_descent import GradientDescent
+from certifit.minimise.gradient_descent import GradientDescent, end_curvatures, largest_stable_step, rounded_down
 from certifit.minimise.problem import Stop
 from tests.minimise.smooth_functions import Function, logistic, quadratic
 

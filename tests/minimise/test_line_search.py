@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from certifit.minimise.line_search import DECREASE, search
-from certifit.minimise.walk import Point
+from certifit.minimise.problem import Point
 
 CURVES = {
     "parabola": (lambda t: (t - 1) ** 2, lambda t: 2 * (t - 1)),

@@ -11,7 +11,7 @@ from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
-from certifit.minimise.derivatives import difference_jacobian
+from certifit.minimise.function import difference_jacobian
 from tests.minimise.functions import CLASSICS
 from tests.minimise.smooth_functions import complex_gradient, logistic
 

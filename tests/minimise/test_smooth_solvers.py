@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certifit.minimise.conjugate_gradient import ConjugateGradient
-from certifit.minimise.gradient_descent import GradientDescent
+from certifit.minimise.gradient_descent import ConjugateGradient, GradientDescent
+from certifit.minimise.minimum import SOLVERS, check_needs, name_of, solver_of
 from certifit.minimise.newton import Newton
 from certifit.minimise.problem import Stop
 from certifit.minimise.quasi_newton import BFGS, LBFGS
 from certifit.minimise.steps import COLUMNS
-from certifit.minimise.table import SOLVERS, check_needs, name_of, solver_of
 from tests.minimise.smooth_functions import FUNCTIONS, Function, barrier, double_well, logistic, quadratic, rosenbrock
 
 SMOOTH = {name: solver for name, solver in SOLVERS.items() if "rows" not in solver.needs}

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
 from certifit.modelfile import container
-from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.container import ModelFileError
 
 METADATA = {"kind": "test", "number": 0.1, "names": ["a", "\x1b[31m", "<script>", "=cmd|' /C calc'!A0"]}
 ARRAYS = {

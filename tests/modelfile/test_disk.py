@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certifit.modelfile import container, disk
-from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile import container
+from certifit.modelfile.container import ModelFileError
 
 METADATA = {"kind": "test"}
 
 
-def write(path: disk.Path, metadata: dict[str, Any], arrays: dict[str, Any]) -> None:
-    disk.write_bytes(path, container.to_bytes(metadata, arrays))
+def write(path: container.Path, metadata: dict[str, Any], arrays: dict[str, Any]) -> None:
+    container.write_bytes(path, container.to_bytes(metadata, arrays))
 
 
-def read(path: disk.Path, **limits: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    return container.from_bytes(disk.read_bytes(path, **limits))
+def read(path: container.Path, **limits: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    return container.from_bytes(container.read_bytes(path, **limits))
 
 
 @pytest.fixture
@@ -70,13 +70,13 @@ def test_a_sparse_file_of_3_gigabytes_is_refused_at_once(tmp_path):
 
 def after_opening(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Run `act` between the opening of a model file and the reading of it."""
-    read_regular = disk._read_regular
+    read_regular = container._read_regular
 
-    def act_and_read(descriptor: int, max_bytes: int, path: disk.Path) -> bytes:
+    def act_and_read(descriptor: int, max_bytes: int, path: container.Path) -> bytes:
         act()
         return read_regular(descriptor, max_bytes, path)
 
-    monkeypatch.setattr(disk, "_read_regular", act_and_read)
+    monkeypatch.setattr(container, "_read_regular", act_and_read)
 
 
 def test_a_file_replaced_after_it_was_opened_is_read_as_it_was(saved, monkeypatch):
@@ -95,9 +95,9 @@ def test_a_file_that_changes_while_it_is_read_is_refused(saved, monkeypatch, cha
         size = fstat(descriptor).st_size
         return SimpleNamespace(st_mode=fstat(descriptor).st_mode, st_size=size + change)
 
-    monkeypatch.setattr(disk.os, "fstat", stale)
+    monkeypatch.setattr(container.os, "fstat", stale)
     with pytest.raises(ModelFileError, match="changed while it was read"):
-        disk.read_bytes(saved)
+        container.read_bytes(saved)
 
 
 def test_save_refuses_to_replace_what_is_no_file(tmp_path):
@@ -124,7 +124,7 @@ def test_an_error_in_any_step_keeps_the_old_file_and_leaves_nothing_behind(saved
     def fail(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(disk.os, step, fail)
+    monkeypatch.setattr(container.os, step, fail)
     with pytest.raises(ModelFileError, match="could not be saved: No space left on device"):
         write(saved, {"kind": "new"}, {})
     monkeypatch.undo()
@@ -134,7 +134,7 @@ def test_an_error_in_any_step_keeps_the_old_file_and_leaves_nothing_behind(saved
 
 def test_a_disk_that_gives_back_other_bytes_is_noticed(saved, monkeypatch):
     before = saved.read_bytes()
-    monkeypatch.setattr(disk, "read_bytes", lambda path, limit: b"rot")
+    monkeypatch.setattr(container, "read_bytes", lambda path, limit: b"rot")
     with pytest.raises(ModelFileError, match="other bytes than were written"):
         write(saved, {"kind": "new"}, {})
     assert saved.read_bytes() == before
@@ -147,7 +147,7 @@ def test_an_interrupt_keeps_the_old_file_and_leaves_nothing_behind(saved, monkey
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(disk.os, "fsync", interrupt)
+    monkeypatch.setattr(container.os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write(saved, {"kind": "new"}, {})
     assert saved.read_bytes() == before
@@ -157,10 +157,10 @@ def test_an_interrupt_keeps_the_old_file_and_leaves_nothing_behind(saved, monkey
 CHILD = """
 import os, resource, signal, sys
 import numpy as np
-from certifit.modelfile import container, disk
+from certifit.modelfile import container
 die = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 {change}
-disk.write_bytes(sys.argv[1], container.to_bytes({{"kind": "new"}}, {{"a": np.zeros(100_000)}}))
+container.write_bytes(sys.argv[1], container.to_bytes({{"kind": "new"}}, {{"a": np.zeros(100_000)}}))
 """
 
 
@@ -212,10 +212,10 @@ def test_a_reader_beside_a_writer_sees_the_old_or_the_new_file(saved):
 WRITER = """
 import sys
 import numpy as np
-from certifit.modelfile import container, disk
+from certifit.modelfile import container
 kind = sys.argv[2]
 for _ in range(40):
-    disk.write_bytes(sys.argv[1], container.to_bytes({"kind": kind}, {"a": np.full(20_000, float(kind))}))
+    container.write_bytes(sys.argv[1], container.to_bytes({"kind": kind}, {"a": np.full(20_000, float(kind))}))
 """
 
 

@@ -13,7 +13,7 @@ from samples import PERCEPTRONS, SCORES, endless, few_rows, fit, quietly, sample
 import certifit as cf
 from certifit.mathematics.families.links import LINKS, Log
 from certifit.mathematics.families.responses import FAMILIES, Poisson
-from certifit.minimise.table import SOLVERS
+from certifit.minimise.minimum import SOLVERS
 from certifit.modelfile import inspect
 from certifit.modelfile.files import PASSING, from_bytes, to_bytes
 from certifit.models.glm import modelfile as glm

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
-from certifit.minimise.table import SOLVERS
+from certifit.minimise.minimum import SOLVERS
 
 SMOOTH = [name for name, solver in SOLVERS.items() if "rows" not in solver.needs]
 BY_ROWS = [name for name in SOLVERS if name not in SMOOTH]

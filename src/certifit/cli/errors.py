@@ -1,7 +1,16 @@
 """Every failure is one line on stderr and an exit code; never a traceback.
 
 Set CERTIFIT_DEBUG=1 to see where an error arose.
+
+Ctrl-C and SIGTERM while the program starts: exit code 130 or 143 at any moment, and no traceback.
+
+Python raises KeyboardInterrupt wherever it happens to be. In the middle of an import that is often swallowed, or turned
+into an ImportError: such an interrupt is raised again until the command has ended.
+
+Cell values on the terminal: hidden where fewer rows hold them than `data.privacy` asks for, unless --show-values.
 """
+
+from __future__ import annotations
 
 import contextlib
 import errno
@@ -11,16 +20,82 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import click
 
-from certifit.cli.signals import unwinding
 from certifit.data.privacy import hiding, masked, visible
 from certifit.report.text import one_line
+
+_PROGRAMS = ("certifit", "certifit.exe", "certifit-script.py", "__main__.py", "-m")
+_AGAIN = 0.02  # seconds
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """Nothing is begun yet: there is nothing to undo."""
+    os._exit(128 + number)
+
+
+if os.path.basename(sys.argv[0] if sys.argv else "") in _PROGRAMS:  # an import of this package as a library stays one
+    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGTERM, _leave)
+
+
+class Interrupts:
+    """What has arrived while a command runs."""
+
+    seen = False
+
+
+@contextmanager
+def unwinding() -> Iterator[Interrupts]:
+    """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM SystemExit(143), so that temporary files are removed."""
+    interrupts = Interrupts()
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        interrupts.seen = True
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+        raise KeyboardInterrupt
+
+    def again(number: int, frame: Any) -> None:
+        if _is_importing(frame):  # else it is on its way out, and must not be disturbed
+            raise KeyboardInterrupt
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    handlers = {"SIGINT": interrupt, "SIGTERM": terminate, "SIGALRM": again}
+    numbers = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
+    try:
+        before = {number: signal.signal(number, handler) for number, handler in numbers.items()}
+    except ValueError:  # not the main thread
+        yield interrupts
+        return
+    hooks = sys.unraisablehook, sys.excepthook
+    sys.unraisablehook = lambda error: None if error.exc_type is KeyboardInterrupt else hooks[0](error)
+    sys.excepthook = lambda kind, *error: None if kind is KeyboardInterrupt else hooks[1](kind, *error)
+    try:
+        yield interrupts
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook, sys.excepthook = hooks
+
+
+def _is_importing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
 
 NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130
 _INTERRUPTED = "interrupted. Nothing was left half written."
@@ -190,3 +265,33 @@ def _usage(error: click.ClickException) -> int:
     path = ctx.command_path if ctx is not None else "certifit"
     say(one_line(masked(f"{path}: {error.format_message()} See {path} --help.")))
     return BAD_INPUT
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _shown(ctx: click.Context, param: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        from certifit.data.privacy import show
+
+        show()
+
+
+def values_option(command: Command) -> Command:
+    """The option of every command that prints."""
+    return click.option(
+        "--show-values", is_flag=True, expose_value=False, callback=_shown,
+        help="Print levels, words, labels and cells that fewer than 5 rows hold, and exact ranges, too.",
+    )(command)  # fmt: skip
+
+
+def conceal_model(fitted: Any) -> None:
+    """Keep levels and labels of a loaded model out of messages: its file does not tell how many rows hold each."""
+    from certifit.data.privacy import conceal, quoted_labels
+    from certifit.maps.table.gaps import told_names
+    from certifit.models.adapter import answer_of
+
+    if fitted.encoder_ is not None:
+        conceal(*told_names(fitted.encoder_))
+    if answer_of(fitted).is_class:
+        conceal(quoted_labels(dict.fromkeys(fitted.classes_.tolist(), 0)))

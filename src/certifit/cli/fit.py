@@ -7,12 +7,11 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.goal import refuse_constant, settle
+from certifit.cli.goal import decomposed, held_out, refuse_constant, separation_of, settle, validated
 from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.validation import decomposed, held_out, separation_of, validated
-from certifit.data.goals import CLASSES
+from certifit.data.roles import CLASSES
 
 
 @click.command(short_help="Fit CSV or Parquet files; write the model and a report.")

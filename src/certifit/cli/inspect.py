@@ -9,9 +9,8 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import readable_file, show
+from certifit.cli.errors import conceal_model, readable_file, show, values_option
 from certifit.cli.models import OFFSETS
-from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import count, joined, number, plural, visible
 
 WIDTH = 100

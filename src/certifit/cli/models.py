@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from certifit.cli.paths import listed_names
-from certifit.data.goals import CLASSES, GOALS, QUANTITY
+from certifit.data.roles import CLASSES, GOALS, QUANTITY
 from certifit.models.learner import Command, Learner, Option, Param
 from certifit.models.table import LEARNERS
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import readable_file, say
+from certifit.cli.errors import conceal_model, readable_file, say, values_option
 from certifit.cli.offsets import offset_options, offsets_there
 from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
-from certifit.cli.values import conceal_model, values_option
 from certifit.data.privacy import are_names
 from certifit.data.roles import listed
 from certifit.report.text import joined, plural, visible

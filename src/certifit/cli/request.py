@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.errors import NOT_PROVEN, say, show
+from certifit.cli.errors import NOT_PROVEN, say, show, values_option
 from certifit.cli.paths import Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
-from certifit.cli.values import values_option
 from certifit.report.text import joined
 
 

@@ -7,13 +7,12 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.goal import Setting, settle
+from certifit.cli.goal import Setting, settle, validated
 from certifit.cli.models import AUTO, COMPARED, KINDS, Candidate, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.validation import validated
-from certifit.data.goals import CLASSES, GOALS
+from certifit.data.roles import CLASSES, GOALS
 
 MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
 SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}

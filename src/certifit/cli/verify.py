@@ -4,12 +4,11 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import NOT_PROVEN, readable_file, say, show
+from certifit.cli.errors import NOT_PROVEN, conceal_model, readable_file, say, show, values_option
 from certifit.cli.offsets import offset_options, offset_roles
 from certifit.cli.paths import find_data, reading, reading_options
 from certifit.cli.predict import matched
 from certifit.cli.progress import Display
-from certifit.cli.values import conceal_model, values_option
 from certifit.report.text import count, joined
 
 

@@ -1,4 +1,7 @@
-"""Which column of a table plays which part."""
+"""Which column of a table plays which part.
+
+Goals: what a target may ask for; `data/target.py` finds out which. Plain names, importable without NumPy.
+"""
 
 from __future__ import annotations
 
@@ -74,3 +77,7 @@ def listed(names: Sequence[str]) -> str:
         n_columns = f"{len(names)} column{'' if len(names) == 1 else 's'}"
         return f"It has {n_columns}, and its first line may be a row instead of names: --show-values prints it."
     return f"Its columns are {', '.join(map(repr, names[:20]))}{', ...' if len(names) > 20 else ''}."
+
+
+QUANTITY, COUNTS, POSITIVE, CLASSES = "quantity", "counts", "positive", "classes"
+GOALS = {QUANTITY: "a quantity", COUNTS: "counts", POSITIVE: "a positive quantity", CLASSES: "classes"}  # in words

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from certifit.data.goals import CLASSES, COUNTS, POSITIVE, QUANTITY
 from certifit.data.labels import LabelSet
 from certifit.data.privacy import cell, conceal, quoted_labels
+from certifit.data.roles import CLASSES, COUNTS, POSITIVE, QUANTITY
 from certifit.data.source import Block, Source
 from certifit.data.view import Target
 

@@ -23,8 +23,16 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from certifit.data.columns import Array, Numbers
-from certifit.minimise.derivatives import EPS, called, check_jacobian, difference_jacobian
-from certifit.minimise.function import Functions, User, as_numbers, checked_start
+from certifit.minimise.function import (
+    EPS,
+    Functions,
+    User,
+    as_numbers,
+    called,
+    check_jacobian,
+    checked_start,
+    difference_jacobian,
+)
 from certifit.minimise.minimum import Minimum, minimize
 from certifit.minimise.problem import norm
 

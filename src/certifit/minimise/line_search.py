@@ -18,8 +18,7 @@ from typing import Literal
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.minimise.problem import norm
-from certifit.minimise.walk import LOWEST, NOISE, Point
+from certifit.minimise.problem import LOWEST, NOISE, Point, norm
 
 DECREASE = 1e-4
 MOST_TRIALS = 80

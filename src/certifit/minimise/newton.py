@@ -15,8 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 
 from certifit.data.columns import Array
 from certifit.minimise.line_search import Found, search
-from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
-from certifit.minimise.walk import EPS, LOWEST, NOISE, Point, Walk
+from certifit.minimise.problem import EPS, LOWEST, NOISE, Minimised, Point, Problem, Record, Stop, Walk, norm
 from certifit.runtime import one_blas_thread
 
 NEGATIVE = 1e-8  # a curvature below minus this share of the largest is more than rounding

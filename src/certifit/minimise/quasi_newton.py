@@ -17,8 +17,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.line_search import first_length, search
-from certifit.minimise.problem import Minimised, Problem, Record, Stop, norm
-from certifit.minimise.walk import EPS, Walk
+from certifit.minimise.problem import EPS, Minimised, Problem, Record, Stop, Walk, norm
 from certifit.runtime import one_blas_thread
 
 SMALLEST = 1e-150  # changes of the gradient, relative to the first one, whose squares are still numbers

@@ -15,8 +15,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.minimise.curvature import rounded_down
-from certifit.minimise.gradient_descent import Schedule
+from certifit.minimise.gradient_descent import Schedule, rounded_down
 from certifit.minimise.problem import Minimised, Problem, Record, Stop, check_record, norm
 from certifit.minimise.row_pass import (
     SCHEDULES,

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from certifit.data.columns import Array, Numbers
-from certifit.minimise.derivatives import EPS, called, check_jacobian, difference_jacobian
-from certifit.minimise.function import User, as_numbers, checked_start
+from certifit.minimise.function import EPS, User, as_numbers, called, check_jacobian, checked_start, difference_jacobian
 from certifit.minimise.problem import norm
 
 if TYPE_CHECKING:

@@ -8,18 +8,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.container import ModelFileError
 
 if TYPE_CHECKING:
-    from certifit.modelfile.files import load, save
-    from certifit.modelfile.inspection import Inspection, inspect
+    from certifit.modelfile.files import Inspection, inspect, load, save
     from certifit.modelfile.verification import Verification, verify
 
 __all__ = ["Inspection", "ModelFileError", "Verification", "inspect", "load", "save", "verify"]
 
 _MODULES = {
-    "files": ("load", "save"),
-    "inspection": ("Inspection", "inspect"),
+    "files": ("Inspection", "inspect", "load", "save"),
     "verification": ("Verification", "verify"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

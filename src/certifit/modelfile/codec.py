@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.minimise.steps import closed_form_row
-from certifit.modelfile.disk import ModelFileError
-from certifit.modelfile.labels import LABELS, build_labels, dump_labels, label_arrays
+from certifit.modelfile.container import ModelFileError
 from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, no_maps, open_maps, set_maps
 from certifit.modelfile.nesting import CHILDREN, fold, is_nested, refuse_deep, refuse_many, unfold
 from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_any, stored_spec
+from certifit.modelfile.texts import LABELS, build_labels, dump_labels, label_arrays
 from certifit.models.agreement import tolerance_problems
 from certifit.models.certificate import Certificate, least_certain
 from certifit.models.learner import Learner, Param

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certifit.modelfile import texts as text_store
-from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.container import ModelFileError
 from certifit.modelfile.schema import brief, check_arrays, plain
 from certifit.modelfile.texts import (
     WORD_ARRAYS,

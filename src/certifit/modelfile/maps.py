@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.container import ModelFileError
 from certifit.modelfile.encoders import build_encoder, dump_encoder, encoder_arrays, encoder_spec
 from certifit.modelfile.schema import brief
 from certifit.models.record import COUNT_FROM_1, TEXTS, Array, Arrays, Metadata, OrNull, Spec, one_of

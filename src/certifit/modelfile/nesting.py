@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from certifit.modelfile import canonical, container
-from certifit.modelfile.disk import MAX_FILE, ModelFileError
+from certifit.modelfile.container import MAX_FILE, ModelFileError
 from certifit.models.record import Arrays, Check, Metadata, Spec, deep_merge
 
 MOST_MODELS = 1000

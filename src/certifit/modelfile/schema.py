@@ -11,7 +11,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from certifit.modelfile.canonical import INTEGER_BOUND
-from certifit.modelfile.disk import ModelFileError
+from certifit.modelfile.container import ModelFileError
 from certifit.models.learner import Param
 from certifit.models.record import Array, Arrays, Check, Json, Metadata, OrNull, Problems, Spec
 

@@ -1,14 +1,17 @@
 """What every classifier shares: labels as codes, and scores of the classes that it predicts by.
 
 Scores of a model that has probabilities are their logarithms.
+
+Weights of classes: a factor on the weights of the rows of each class.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.labels import coded, one_type, read_labels
-from certifit.data.source import Block, Memory, Source
+from certifit.data.source import Block, Memory, Source, tree_sum
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.models.certificate import Certificate
-from certifit.models.estimator import TaskEstimator, joined, name_of_target
-from certifit.models.fold_rows import log_posterior
-from certifit.models.task import StateT, TaskT
+from certifit.models.estimator import StateT, TaskEstimator, TaskT, joined, name_of_target
+from certifit.models.folds import log_posterior
+from certifit.models.parameters import check_number
 from certifit.runtime import one_blas_thread
 
 PIECE = 1 << 16  # rows whose scores are made at a time
@@ -201,3 +204,65 @@ def _rows_of(block: Block) -> int:
 def _arrow_type(classes: Array) -> pa.DataType:
     kind = classes.dtype.kind
     return {"b": pa.bool_(), "i": pa.int64(), "u": pa.uint64(), "f": pa.float64()}.get(kind, pa.large_string())
+
+
+ClassWeight = Mapping[Hashable, float] | Literal["balanced"] | None
+
+
+class WeightedClasses(ScoredClassifier[TaskT, StateT]):
+    """A classifier with class_weight: a dict {label: weight}, "balanced" or None; its factors are class_weight_."""
+
+    class_weight: ClassWeight
+    class_weight_: Array | None
+
+    def _begin(self, source: Source) -> None:
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, {self.classes_.tolist()}. A classifier needs at least two.")
+        self.class_weight_ = self._class_weights(source)
+
+    def _learn(self, source: Source) -> None:
+        super()._learn(source)
+        if self.class_weight_ is not None:  # the rows' own weights are what a later look at the data compares
+            self.data_ = self.data_ | {"sum_weight": class_sums(source, len(self.classes_)).sum()}
+
+    def _weighted(self, source: Source) -> Source:
+        """The rows with their weights times those of their classes."""
+        factors = self.class_weight_
+        return source if factors is None else source.weighted(partial(_of_class, factors=factors))
+
+    def _class_weights(self, source: Source) -> Array | None:
+        """A factor a class; None where all are 1."""
+        return None if self.class_weight is None else self._factors_of(class_sums(source, len(self.classes_)))
+
+    def _factors_of(self, sums: Array) -> Array:
+        """A factor a class; sums: weights of the classes."""
+        weights = self.class_weight
+        if weights == "balanced":
+            return np.asarray(sums.sum() / (len(sums) * sums))
+        if not isinstance(weights, Mapping):
+            raise ValueError(f"class_weight must be a dict {{label: weight}}, 'balanced' or None. Got {weights!r}.")
+        labels = self.classes_.tolist()
+        for label, factor in weights.items():
+            if label not in labels:
+                raise ValueError(f"class_weight names {label!r}, and the classes are {labels}.")
+            check_number(f"class_weight[{label!r}]", factor)
+        return np.array([float(weights.get(label, 1.0)) for label in labels])
+
+
+def class_sums(source: Source, n_classes: int) -> Array:
+    """Sum of the weights of every class, in the tree of all sums."""
+    return np.asarray(source.reduce(partial(_sums_of_run, n_classes=n_classes, block_rows=source.block_rows)))
+
+
+def _sums_of_run(run: Block, n_classes: int, block_rows: int) -> Array:
+    codes = codes_of(run)
+    weight = np.ones(len(codes)) if run.weight is None else run.weight
+    starts = range(0, max(len(codes), 1), block_rows)
+    parts = ((codes[begin : begin + block_rows], weight[begin : begin + block_rows]) for begin in starts)
+    return tree_sum(np.bincount(code[code >= 0], own[code >= 0], n_classes) for code, own in parts)
+
+
+def _of_class(run: Block, factors: Array) -> Array:
+    """The factor of every row; 0 for a row without a class."""
+    codes = codes_of(run)
+    return np.where(codes >= 0, factors[codes], 0.0)

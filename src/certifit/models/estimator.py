@@ -7,6 +7,8 @@
 
 A fitted model holds no rows. A fit that fails leaves the one before it whole. Every concrete class writes its own
 one-line `fit`, whose arguments scikit-learn reads.
+
+What a fit works on, in types: a task (rows and the mathematics of a model) and the state that solves it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
@@ -46,11 +48,23 @@ from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.learner import Told
 from certifit.models.metric import Metric
 from certifit.models.parameters import refuse_elsewhere
-from certifit.models.task import StateT, TaskT
 from certifit.models.watch import CallbackSupport, fit_watch
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.gram import ColumnRange
+
+
+class Task(Protocol):
+    """What is optimised on mapped rows. Its solver and its certificate know it by its own type."""
+
+    def facts(self) -> dict[str, float]:
+        """What a fit remembers of its rows: n_rows and sum_weight; of a number as target its mean and spread too."""
+        ...
+
+
+TaskT = TypeVar("TaskT", bound=Task)
+StateT = TypeVar("StateT")  # frozen arrays: all that a fit finds, without rows
+
 
 RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit

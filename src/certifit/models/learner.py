@@ -14,7 +14,7 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from certifit.data.goals import QUANTITY
+from certifit.data.roles import QUANTITY
 
 if TYPE_CHECKING:
     from certifit.models.metric import Metric

@@ -15,12 +15,11 @@ from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
-from certifit.models.estimator import TaskEstimator
+from certifit.models.estimator import StateT, TaskEstimator, TaskT
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.lasso.task import Strengths
 from certifit.models.learner import Told
 from certifit.models.parameters import check_number
-from certifit.models.task import StateT, TaskT
 from certifit.runtime import one_blas_thread
 
 PenaltyFactors: TypeAlias = Mapping[str, float] | ArrayLike | None

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import certifit as cf
 from certifit.data.source import Memory
-from certifit.minimise.table import SOLVERS
+from certifit.minimise.minimum import SOLVERS
 from certifit.models.glm.problem import GlmProblem
 from certifit.models.glm.softmax_solver import SoftmaxProblem
 from certifit.models.glm.softmax_task import SoftmaxTask

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import certifit as cf
-from certifit.minimise.table import SOLVERS
+from certifit.minimise.minimum import SOLVERS
 from certifit.modelfile.files import from_bytes, to_bytes
 from tests.reference import glm_objective, widrow_hoff
 

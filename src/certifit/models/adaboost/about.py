@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.data.goals import CLASSES
+from certifit.data.roles import CLASSES
 from certifit.models.learner import DERIVED, Answer, Command, Learner, Option, Told, Verb, Words, always, count, number
 
 

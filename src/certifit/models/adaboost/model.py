@@ -18,8 +18,7 @@ from certifit.models.adaboost.certificate import BoostingCertificate, certify
 from certifit.models.adaboost.solver import boost
 from certifit.models.adaboost.state import BoostTask, StumpVote
 from certifit.models.classifier import Classifier
-from certifit.models.fold_rows import RowFolds, log_posterior
-from certifit.models.folds import Grid, Rounds
+from certifit.models.folds import Grid, Rounds, RowFolds, log_posterior
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.statistics.cell_sums import Store
 

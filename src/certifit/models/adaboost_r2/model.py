@@ -20,8 +20,7 @@ from certifit.models.adaboost_r2.certificate import MedianCertificate, certify
 from certifit.models.adaboost_r2.solver import boost
 from certifit.models.adaboost_r2.state import MedianTask, TreeMedian
 from certifit.models.estimator import Regressor
-from certifit.models.fold_rows import RowFolds
-from certifit.models.folds import Grid, Rounds
+from certifit.models.folds import Grid, Rounds, RowFolds
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
 from certifit.statistics.cell_sums import Store

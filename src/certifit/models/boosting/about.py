@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from certifit.data.goals import CLASSES
+from certifit.data.roles import CLASSES
 from certifit.models.learner import (
     DERIVED,
     Answer,

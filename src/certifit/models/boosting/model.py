@@ -25,8 +25,7 @@ from certifit.models.boosting.task import BoostingSettings, BoostingTask, Direct
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
-from certifit.models.fold_rows import RowFolds
-from certifit.models.folds import Grid, Rounds
+from certifit.models.folds import Grid, Rounds, RowFolds
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
 from certifit.statistics.cell_sums import Store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.data.goals import CLASSES
+from certifit.data.roles import CLASSES
 from certifit.models.about import CLASS_SUMS, MAPS, STANDARDIZE, TOL
 from certifit.models.learner import (
     LARGEST,

@@ -23,9 +23,8 @@ from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.discriminant.folds import class_folds
-from certifit.models.fold_rows import RowFolds
-from certifit.models.folds import EachRow, Grid, Rounds, Subsets
-from certifit.models.task import StateT
+from certifit.models.estimator import StateT
+from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets
 from certifit.statistics.cell_sums import Store
 
 State = TypeVar("State")

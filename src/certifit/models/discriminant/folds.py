@@ -18,8 +18,7 @@ from certifit.data.cells import ByLabel, Splits
 from certifit.data.changed import FewerClasses
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.fold_rows import MOST_BYTES, ClassState, RowFolds
-from certifit.models.folds import Candidate
+from certifit.models.folds import MOST_BYTES, Candidate, ClassState, RowFolds
 
 if TYPE_CHECKING:
     from certifit.models.discriminant.closed_form import GenerativeClassifier

@@ -49,7 +49,7 @@ _BAGGING = {
 ROWS = (
     Learner(
         "one_vs_rest_classifier",
-        "models.one_vs_rest:OneVsRestClassifier",
+        "models.composite:OneVsRestClassifier",
         _objective,
         Words("one class against the rest"),
         {"n_jobs": _JOBS},

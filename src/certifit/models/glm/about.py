@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from certifit.data.goals import CLASSES, COUNTS, POSITIVE
+from certifit.data.roles import CLASSES, COUNTS, POSITIVE
 from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
 from certifit.models.learner import MEAN, Answer, Command, Learner, Objective, Told, Words, always, count, number
 

@@ -18,8 +18,16 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.maps import Polynomial
 from certifit.models.discriminant.folds import map_parameters
-from certifit.models.fold_rows import FoldWeights, RowFolds
-from certifit.models.folds import Candidate, Candidates, FoldStates, Grid, candidates_of, shared_work
+from certifit.models.folds import (
+    Candidate,
+    Candidates,
+    FoldStates,
+    FoldWeights,
+    Grid,
+    RowFolds,
+    candidates_of,
+    shared_work,
+)
 from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights

@@ -13,8 +13,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Run, Solver
-from certifit.minimise.table import SOLVERS, solver_of
 from certifit.models.glm.solver import solve
 from certifit.models.glm.start import Start, check_start, start_weights
 from certifit.models.glm.task import GlmTask

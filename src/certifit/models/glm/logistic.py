@@ -22,11 +22,9 @@ from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
-from certifit.models.class_weight import ClassWeight, WeightedClasses
-from certifit.models.classifier import Classifier
+from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses
 from certifit.models.discriminant.folds import present, trained_classes
-from certifit.models.fold_rows import ClassState, FoldWeights
-from certifit.models.folds import EachRow, FoldStates, Grid, Rounds
+from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
 from certifit.models.glm import softmax
 from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds

@@ -270,7 +270,7 @@ def solver_name(model: Model) -> str:
     """What a file calls the solver; an instance is code, which a file never holds."""
     if isinstance(model.solver, str):
         return model.solver
-    from certifit.minimise.table import name_of
+    from certifit.minimise.minimum import name_of
 
     name = name_of(model.solver)
     text = ascii(model.solver)

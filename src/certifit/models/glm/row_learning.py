@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from certifit.data.source import Block, Source
+from certifit.minimise.minimum import solver_of
 from certifit.minimise.row_pass import RowOrder, RowState, one_pass, wide_stretches
 from certifit.minimise.steps import full_row
 from certifit.minimise.stochastic import SGD
-from certifit.minimise.table import solver_of
 from certifit.models.glm.certificate import CLAIM, GlmCertificate
 from certifit.models.glm.solver import is_stochastic
 from certifit.models.glm.task import GlmTask

@@ -14,8 +14,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.problem import Run, Solver
-from certifit.models.fold_rows import FoldWeights, MeanState, RowState
-from certifit.models.folds import EachRow, FoldStates, Grid, Rounds
+from certifit.models.folds import EachRow, FoldStates, FoldWeights, Grid, MeanState, Rounds, RowState
 from certifit.models.glm.certificate import GlmCertificate, certify
 from certifit.models.glm.folds import default_alphas, score_folds
 from certifit.models.glm.inference import GlmInferenceMethods, GlmOrSoftmaxTask, GlmState

@@ -25,7 +25,7 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling
-from certifit.statistics.spreads import column_spreads
+from certifit.statistics.moments import column_spreads
 
 
 @dataclass(frozen=True)

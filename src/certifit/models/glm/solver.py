@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from certifit.minimise.gradient_descent import GradientDescent
+from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Run, Solver, Stop
-from certifit.minimise.table import SOLVERS, solver_of
 from certifit.models.glm import chord, newton_cg
 from certifit.models.glm import l1_solver as score_path
 from certifit.models.glm.problem import GlmProblem

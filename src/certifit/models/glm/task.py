@@ -30,9 +30,8 @@ from certifit.statistics import twofold as tf
 from certifit.statistics.factor import Curvature
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
-from certifit.statistics.moments import TargetSums, target_sums
+from certifit.statistics.moments import TargetSums, column_spreads, target_sums
 from certifit.statistics.oracle import At, Oracle, oracle, sums_of
-from certifit.statistics.spreads import column_spreads
 
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
 

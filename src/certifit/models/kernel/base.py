@@ -12,10 +12,9 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
 from certifit.mathematics.kernels import Function, Gaussian, Kernel
 from certifit.mathematics.kernels.tiles import multiply
-from certifit.models.estimator import TaskEstimator
+from certifit.models.estimator import StateT, TaskEstimator, TaskT
 from certifit.models.kernel.task import PRECOMPUTED, KernelRows, Standard, dense_rows
 from certifit.models.learner import Told
-from certifit.models.task import StateT, TaskT
 
 UserKernel = Kernel | Callable[[Array, Array], Array] | str | None
 

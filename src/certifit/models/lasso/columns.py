@@ -17,8 +17,8 @@ from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.normal_equations import Weights, data_facts
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
+from certifit.statistics.moments import column_spreads, sharp_target_spread
 from certifit.statistics.residual import UNIT
-from certifit.statistics.spreads import column_spreads, sharp_target_spread
 
 MODERATE = 2.0**100
 STILL = 1e-24  # share of the square of a mean below which a variance is rounding

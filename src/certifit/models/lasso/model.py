@@ -16,8 +16,8 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, Polynomial, TableEncoder
+from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run
-from certifit.minimise.table import SOLVERS, WORDS, name_of, solver_of
 from certifit.models.certificate import Certificate
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate

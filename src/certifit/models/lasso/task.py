@@ -18,8 +18,8 @@ from certifit.data.source import Source
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 from certifit.statistics.gram import NO_SPREAD, STILL_SHARE, Gram, Scaling, centred_gram, gram
+from certifit.statistics.moments import MOST_ABOUT, SPREAD_ERROR, sharp_spreads, sharp_target_spread
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
-from certifit.statistics.spreads import MOST_ABOUT, SPREAD_ERROR, sharp_spreads, sharp_target_spread
 
 NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squares lose, and more
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.data.goals import QUANTITY
+from certifit.data.roles import QUANTITY
 from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, STEPS, TOL
 from certifit.models.learner import SQUARES, Command, Learner, Told, Words, always, number
 

@@ -19,7 +19,7 @@ from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.inference.least_squares import WEIGHTS, Convention, Inference
 from certifit.inference.summary import Dropped, Summary
 from certifit.models.certificate import Certificate
-from certifit.models.estimator import Regressor
+from certifit.models.estimator import Regressor, TaskT
 from certifit.models.least_squares.certificate import certify, determined, infer, variance_inflation
 from certifit.models.least_squares.influence import Influence, influence_iter
 from certifit.models.least_squares.normal_equations import Weights
@@ -27,7 +27,6 @@ from certifit.models.least_squares.robust_covariance import Covariance, RobustLa
 from certifit.models.least_squares.solver import solve
 from certifit.models.least_squares.task import LeastSquares
 from certifit.models.parameters import check_choice
-from certifit.models.task import TaskT
 from certifit.runtime import one_blas_thread
 
 SAME_ROWS = 1e-6  # relative: beyond it sums over rows are not those of the fit in another order

@@ -16,9 +16,9 @@ from certifit.models.least_squares.literal import LiteralSystem
 from certifit.models.least_squares.normal_equations import NormalEquations, Weights
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import gram
+from certifit.statistics.moments import column_spreads
 from certifit.statistics.remainders import Remainders, column_factor, remainders
 from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
-from certifit.statistics.spreads import column_spreads
 
 SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed again
 SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares would be known to fewer digits

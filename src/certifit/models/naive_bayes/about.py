@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from certifit.data.goals import CLASSES
+from certifit.data.roles import CLASSES
 from certifit.models.about import CLASS_SUMS, MAPS, TOL
 from certifit.models.learner import (
     LARGEST,

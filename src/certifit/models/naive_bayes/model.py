@@ -25,8 +25,8 @@ from certifit.models.discriminant.certificate import certify_gaussian
 from certifit.models.discriminant.closed_form import ClosedT, GenerativeClassifier, SumsT, checked_priors
 from certifit.models.discriminant.likelihood import certify_counts
 from certifit.models.discriminant.task import DiagonalCovariance, GaussianState, Shrinkage
+from certifit.models.estimator import StateT
 from certifit.models.naive_bayes.task import BernoulliTask, CountState, CountTask, MultinomialTask, log_not
-from certifit.models.task import StateT
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import CellCounts, CellMoments, cell_counts, cell_moments
 

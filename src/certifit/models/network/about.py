@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.data.goals import CLASSES, QUANTITY
+from certifit.data.roles import CLASSES, QUANTITY
 from certifit.models.about import NO_INFERENCE
 from certifit.models.learner import (
     MEAN,

@@ -24,8 +24,7 @@ from certifit.models.network.losses import NetworkLoss
 from certifit.runtime import core, memory_limit, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.gram import refuse_no_weight
-from certifit.statistics.moments import target_sums
-from certifit.statistics.spreads import MOST_ABOUT, sharp_spreads, sharp_target_spread
+from certifit.statistics.moments import MOST_ABOUT, sharp_spreads, sharp_target_spread, target_sums
 
 KINDS = {"float32": np.float32, "float64": np.float64}
 ROWS_OF_DEFAULT = 200  # rows of a batch

@@ -23,9 +23,9 @@ from certifit.models.quantile.program import Matrix, Program
 from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
+from certifit.statistics.moments import SPREAD_ERROR, column_spreads
 from certifit.statistics.remainders import Remainders
 from certifit.statistics.residual import TINY, TWOFOLD_UNIT, UNIT, twofold_unit
-from certifit.statistics.spreads import SPREAD_ERROR, column_spreads
 
 COPIES = 4  # copies of the rows in float64 that a fit needs at the same time
 NEGLIGIBLE = 1e-13  # share of the rows' largest pull on a weight: a weaker penalty is left to the certificate

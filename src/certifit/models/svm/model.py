@@ -13,8 +13,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
-from certifit.models.class_weight import ClassWeight, WeightedClasses
-from certifit.models.classifier import codes_of
+from certifit.models.classifier import ClassWeight, WeightedClasses, codes_of
 from certifit.models.kernel.base import UserKernel
 from certifit.models.kernel.task import dense_rows
 from certifit.models.learner import Told

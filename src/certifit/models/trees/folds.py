@@ -14,8 +14,18 @@ from sklearn.base import clone
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.fold_rows import MappedRows, RowFolds, RowMaps, RowState
-from certifit.models.folds import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
+from certifit.models.folds import (
+    EachRow,
+    Grid,
+    MappedRows,
+    Rounds,
+    RowFolds,
+    RowMaps,
+    RowState,
+    Subsets,
+    candidates_of,
+    shared_work,
+)
 
 Table = Sequence[Sequence[RowState | None]]  # candidates x splits
 

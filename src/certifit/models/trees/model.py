@@ -18,8 +18,7 @@ from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
-from certifit.models.fold_rows import RowFolds
-from certifit.models.folds import Grid, Rounds
+from certifit.models.folds import Grid, Rounds, RowFolds
 from certifit.models.trees.certificate import TreeCertificate, certify
 from certifit.models.trees.columns import Categories, Directions, column_rules
 from certifit.models.trees.folds import StagedState, staged_folds

@@ -22,7 +22,7 @@ from certifit.data.source import Block, Memory, Source, join
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.discriminant.folds import trained_classes
-from certifit.models.fold_rows import ClassState, RowFolds
+from certifit.models.folds import ClassState, RowFolds
 from certifit.models.metric import Metric
 from certifit.selection.compare.choice import Correction, Evidence, corrected
 from certifit.selection.compare.curves import CAUTION

@@ -23,7 +23,7 @@ from certifit.data.view import Target
 from certifit.evaluation.metrics import errors
 from certifit.evaluation.metrics.intervals import WEIGHTED, Estimate, share
 from certifit.models.adapter import learner_of
-from certifit.models.fold_rows import ClassState
+from certifit.models.folds import ClassState
 from certifit.models.metric import Metric
 from certifit.selection.compare.choice import Evidence
 from certifit.selection.folds.fold_scores import FoldScores

@@ -29,8 +29,16 @@ from certifit.evaluation.metrics.errors import Spread
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.adapter import learner_of
 from certifit.models.discriminant.folds import present, trained_classes
-from certifit.models.fold_rows import ClassState, RowFolds, RowState, block_where, counted_rows
-from certifit.models.folds import Candidate, Candidates, RowMetric
+from certifit.models.folds import (
+    Candidate,
+    Candidates,
+    ClassState,
+    RowFolds,
+    RowMetric,
+    RowState,
+    block_where,
+    counted_rows,
+)
 from certifit.runtime import one_blas_thread
 from certifit.selection.folds.fold_scores import PredictedClasses, PredictedMargins
 from certifit.selection.folds.metrics import METRICS, Scorer, Scoring, accuracies, log_scores, resentenced, row_metric

@@ -17,8 +17,7 @@ from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.models.adapter import learner_of
 from certifit.models.discriminant.folds import trained_classes
-from certifit.models.fold_rows import RowFolds
-from certifit.models.folds import Candidate, Candidates
+from certifit.models.folds import Candidate, Candidates, RowFolds
 from certifit.models.learner import Answer
 from certifit.runtime import one_blas_thread
 from certifit.selection.folds.class_validation import RefittedClasses, Result

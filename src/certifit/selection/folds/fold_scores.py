@@ -17,7 +17,7 @@ from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows
-from certifit.models.fold_rows import RowFolds
+from certifit.models.folds import RowFolds
 from certifit.models.least_squares.fold_path import FoldPath
 from certifit.selection.folds.metrics import (
     CLASS_SCORES,
