@@ -57,7 +57,7 @@ nb::object forest_arrays(std::vector<ForestTree>&& trees, size_t width, size_t n
 
 nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_trees,
                           size_t n_tried, size_t max_bins, size_t max_depth, size_t min_rows_split,
-                          size_t min_rows_leaf, uint64_t seed, int threads) {
+                          size_t min_rows_leaf, uint64_t seed, int threads, nb::object tell) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_labelled(rows, y, weight, n_classes);
@@ -65,13 +65,19 @@ nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, si
   check(n_trees < size_t{1} << 20 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
         "n_trees or min_rows_leaf is out of range");
   const ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}};
+  std::function<bool(size_t)> ask;
+  if (!tell.is_none())
+    ask = [&](size_t n_grown) {
+      nb::gil_scoped_acquire gil;
+      return nb::cast<bool>(tell(n_grown));
+    };
   std::vector<ForestTree> trees;
   const bool is_grown = run(threads, [&](Crew& crew) {
     TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
     const Bins bins = binned(merged, bin_edges(merged, max_bins, {}, crew), {}, crew);
     std::vector<double>().swap(merged.columns);  // trees read bins only
-    trees = grow_forest(merged, bins, plan, crew);
+    trees = grow_forest(merged, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), ask);
     return true;
   });
   if (!is_grown) return nb::none();
@@ -151,7 +157,7 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
 void bind_forest(nb::module_& m) {
   m.def("grow_forest", grow_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
         "n_trees"_a, "n_tried"_a, "max_bins"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "seed"_a,
-        "threads"_a);
+        "threads"_a, "tell"_a.none() = nb::none());
   m.def("forest_means", forest_means_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "values"_a.noconvert(), "threads"_a);
   m.def("check_forest", check_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "ends"_a.noconvert(),

@@ -189,7 +189,7 @@ nb::object of_stumps(const std::vector<Stump>& stumps, Get get) {
 }
 
 nb::object boost_stumps_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_rounds,
-                           double rate, int threads) {
+                           double rate, int threads, nb::object tell) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_size("y", y.shape(0), rows.n_rows);
@@ -199,11 +199,17 @@ nb::object boost_stumps_py(nb::list x, Vector y, std::optional<Vector> weight, s
   check(n_classes > 1 && n_classes < size_t{1} << 20, "boosting needs 2 to 2^20 - 1 classes");
   check(n_rounds < size_t{1} << 31 && rate > 0 && rate < 0x1p100, "n_rounds or rate is out of range");
   check_target(y, weight, Criterion::gini, n_classes);
+  std::function<bool(const Stump&)> ask;
+  if (!tell.is_none())
+    ask = [&](const Stump& stump) {
+      nb::gil_scoped_acquire gil;
+      return nb::cast<bool>(tell(stump.error, stump.alpha, stump.training_error));
+    };
   std::vector<Stump> stumps;
   const bool is_boosted = run(threads, [&](Crew& crew) {
     const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.has_missing() || merged.n_rows == 0) return false;
-    stumps = boost_stumps(merged, n_classes, n_rounds, rate, crew);
+    stumps = boost_stumps(merged, n_classes, n_rounds, rate, crew, ask);
     return true;
   });
   if (!is_boosted) return nb::none();
@@ -255,7 +261,7 @@ void bind_tree(nb::module_& m) {
         "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(), "with_ranges"_a,
         "threads"_a);
   m.def("boost_stumps", boost_stumps_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
-        "n_rounds"_a, "rate"_a, "threads"_a);
+        "n_rounds"_a, "rate"_a, "threads"_a, "tell"_a.none() = nb::none());
   m.def("vote_stumps", vote_stumps_py, "x"_a, "feature"_a.noconvert(), "threshold"_a.noconvert(), "left"_a.noconvert(),
         "right"_a.noconvert(), "alpha"_a.noconvert(), "n_classes"_a, "threads"_a);
 }

@@ -189,7 +189,8 @@ class Booster {
 
 }  // namespace
 
-std::vector<Stump> boost_stumps(const TreeRows& rows, size_t n_classes, size_t n_rounds, double rate, Crew& crew) {
+std::vector<Stump> boost_stumps(const TreeRows& rows, size_t n_classes, size_t n_rounds, double rate, Crew& crew,
+                                const std::function<bool(const Stump&)>& tell) {
   Booster booster(rows, n_classes, crew);
   const double classes = static_cast<double>(n_classes), chance = 1 - 1 / classes;
   std::vector<Stump> stumps;
@@ -206,6 +207,7 @@ std::vector<Stump> boost_stumps(const TreeRows& rows, size_t n_classes, size_t n
     stump.alpha = rate * (std::log((1 - stump.error) / stump.error) + std::log(classes - 1));
     booster.learn(stump);
     stumps.push_back(stump);
+    if (tell && tell(stump)) break;
   }
   return stumps;
 }

@@ -1,6 +1,8 @@
 // AdaBoost of stumps: in every round the stump of the least weighted error, over all columns and thresholds.
 #pragma once
 
+#include <functional>
+
 #include "tree.hpp"
 
 namespace certifit {
@@ -16,7 +18,9 @@ struct Stump {
   double training_error = 0;  // of the vote so far, by the first weights; a draw is an error
 };
 
-std::vector<Stump> boost_stumps(const TreeRows& rows, size_t n_classes, size_t n_rounds, double rate, Crew& crew);
+// tell: is told every round by the calling thread, where it is set; true ends the rounds.
+std::vector<Stump> boost_stumps(const TreeRows& rows, size_t n_classes, size_t n_rounds, double rate, Crew& crew,
+                                const std::function<bool(const Stump&)>& tell);
 
 struct Votes {
   std::vector<double> scores;  // rows x classes: the sum of the alphas of the stumps that call a row so

@@ -304,9 +304,17 @@ std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
   return draws;
 }
 
-std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew) {
-  std::vector<ForestTree> trees(plan.n_trees);
-  crew.for_each_block(plan.n_trees, [&](size_t t) { trees[t] = TreeGrower(rows, bins, plan).grow(t, crew); });
+std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew,
+                                    size_t n_at_once, const std::function<bool(size_t)>& tell) {
+  std::vector<ForestTree> trees;
+  const size_t most = tell ? std::max<size_t>(n_at_once, 1) : plan.n_trees;
+  while (trees.size() < plan.n_trees) {
+    const size_t first = trees.size(), count = std::min(most, plan.n_trees - first);
+    trees.resize(first + count);
+    crew.for_each_block(count,
+                        [&](size_t t) { trees[first + t] = TreeGrower(rows, bins, plan).grow(first + t, crew); });
+    if (tell && tell(trees.size())) break;
+  }
   return trees;
 }
 

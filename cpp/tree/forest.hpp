@@ -1,6 +1,8 @@
 // Random forests on binned columns: every tree is grown on draws of the rows, every node tries some of the columns.
 #pragma once
 
+#include <functional>
+
 #include "bins.hpp"
 
 namespace certifit {
@@ -24,7 +26,10 @@ struct ForestTree {
   std::vector<double> gains;  // per column: what its splits took from the impurity, times the weight
 };
 
-std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew);
+// tell: is told by the calling thread how many trees there are, where it is set, after every n_at_once of them; true
+// ends the growth. The trees are the first ones of the whole forest.
+std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew,
+                                    size_t n_at_once, const std::function<bool(size_t)>& tell);
 
 // Trees end to end, as a model stores them.
 struct ForestPaths {

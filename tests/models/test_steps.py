@@ -82,6 +82,60 @@ def test_time_that_is_up_leaves_a_bound_that_is_true() -> None:
     assert excess <= stopped.certificate_.value
 
 
+STOPPED: dict[str, tuple[Any, str]] = {
+    "adaboost": (cf.AdaBoostClassifier(20), "clf"),
+    "adaboost of numbers": (cf.AdaBoostRegressor(20), "reg"),
+    "forest": (cf.RandomForestClassifier(20), "clf"),
+    "forest of numbers": (cf.RandomForestRegressor(20), "reg"),
+    "boosting": (cf.GradientBoostingClassifier(20, min_samples_leaf=5), "clf"),
+    "boosting of numbers": (cf.GradientBoostingRegressor(20, min_samples_leaf=5), "reg"),
+    "boosting with early stopping": (cf.GradientBoostingRegressor(20, min_samples_leaf=5, early_stopping=True), "reg"),
+    "bagging": (cf.BaggingClassifier(cf.DecisionTreeClassifier(), 8), "clf"),
+    "bagging of numbers": (cf.BaggingRegressor(cf.DecisionTreeRegressor(), 8), "reg"),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_an_ensemble_that_is_stopped_is_the_start_of_the_whole_and_says_what_is_missing(
+    name: str, tmp_path: Any
+) -> None:
+    model, kind = STOPPED[name]
+    X, y = Row(None, kind).rows(200, 4)
+    stopped = clone(model).set_callbacks(Recorder(stop_at=3))
+    with pytest.warns(ConvergenceWarning, match=f"of the {model.n_estimators} .* asked for"):
+        stopped.fit(X, y)
+    n_made = len(stopped.history_)
+    assert 3 <= n_made < model.n_estimators
+    small = clone(model).set_params(n_estimators=n_made).fit(X, y)
+    assert small.certificate_.holds
+    np.testing.assert_array_equal(Row.answers(stopped, X), Row.answers(small, X))
+    cf.save(stopped, tmp_path / "model")
+    for kept in (stopped, cf.load(tmp_path / "model")):  # a proof made again, and one from a file, say the same
+        assert not kept.certificate_.holds and "asked for" in str(kept.certificate_)
+        assert not kept.certify(X, y).holds and not cf.verify(kept, X, y)
+        np.testing.assert_array_equal(Row.answers(kept, X), Row.answers(small, X))
+
+
+def test_rounds_that_end_by_themselves_are_whole() -> None:
+    """Boosting ends at a stump or tree without error, and early stopping at rounds that do not help."""
+    X = np.arange(60.0)[:, None]
+    assert cf.AdaBoostClassifier(20).fit(X, X[:, 0] > 30).certificate_.holds
+    assert cf.AdaBoostRegressor(20).fit(X, X[:, 0] > 30).certificate_.holds
+    noise = np.random.default_rng(0).normal(size=60)
+    early = cf.GradientBoostingRegressor(200, min_samples_leaf=5, early_stopping=True, n_iter_no_change=2)
+    assert early.fit(X, noise).n_iter_ < 190 and early.certificate_.holds
+
+
+def test_two_threads_and_a_watch_give_the_forest_of_one(tmp_path: Any) -> None:
+    X, y = Row(None, "clf").rows(200, 4)
+    whole = cf.RandomForestClassifier(7).fit(X, y)
+    recorder = Recorder()
+    with cf.threads(2):
+        told = cf.RandomForestClassifier(7).set_callbacks(recorder).fit(X, y)
+    assert len(recorder.steps) == 7
+    np.testing.assert_array_equal(whole.forest_.threshold, told.forest_.threshold)
+
+
 @pytest.mark.parametrize("wrong", [0, -1.0, math.inf, math.nan])
 def test_a_time_that_is_none_is_refused(wrong: float) -> None:
     with pytest.raises(ValueError, match="max_time must be a number of seconds above 0 or None"):

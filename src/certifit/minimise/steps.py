@@ -9,7 +9,7 @@ known; a family may add columns of its own. What a fit asks of its solvers, a ti
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -39,6 +39,12 @@ _WATCH: ContextVar[Watch] = ContextVar("watch", default=Watch())  # noqa: B039  
 def is_limited() -> bool:
     """Whether the fit that is under way has a limit of time."""
     return _WATCH.get().deadline is not None
+
+
+def is_watched() -> bool:
+    """Whether somebody wants to know of every step: a limit of time, a callback, or a line of progress."""
+    watch = _WATCH.get()
+    return watch.deadline is not None or watch.listener is not None
 
 
 def time_is_up() -> bool:
@@ -147,6 +153,12 @@ class Steps:
 def closed_form_row(seconds: float) -> dict[str, float]:
     """The one row of a fit without steps."""
     return full_row(1, seconds=seconds)
+
+
+def timed(rows: Sequence[Mapping[str, float]], told: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+    """Rows that follow from a state, with the seconds of the steps that were told on the way."""
+    seconds = {row["iteration"]: row["seconds"] for row in told}
+    return [{**row, "seconds": seconds.get(row["iteration"], NAN)} for row in rows]
 
 
 def full_row(iteration: int, **known: float) -> dict[str, float]:

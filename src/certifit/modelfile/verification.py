@@ -147,6 +147,7 @@ def _joint(model: Model, results: list[Verification]) -> Verification:
     """All claims hold, or the reasons of those that do not; the certificate is the one that says least."""
     attribute = record_of(model).children
     reasons = [f"{attribute}[{k}]: {reason}" for k, result in enumerate(results) for reason in result.reasons]
+    reasons += [model.shortfall] if model.shortfall else []
     least = least_certain([result.certificate for result in results])
     weakest = next(result for result in results if result.certificate is least)
     return replace(weakest, holds=not reasons, reasons=tuple(reasons))

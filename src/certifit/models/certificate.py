@@ -177,6 +177,11 @@ class Certificate:
         return out
 
 
+def unfinished(n_made: int, n_asked: int, what: str = "rounds") -> str:
+    """The fault of an ensemble that was stopped on its way: what was made is right, and not what was asked for."""
+    return f"{n_made:,} of the {n_asked:,} {what} asked for were made. These were derived again and are right."
+
+
 def near_relation(relation: str, size: float) -> str:
     """A relation that holds only within a share of the column's size, in words that `Certificate.near` knows."""
     return f"{relation} within {size:.1e}{OF_ITS_SIZE}"

@@ -5,6 +5,7 @@ More than two classes by classifiers of two: each class against the rest.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,11 +27,23 @@ from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
+from certifit.minimise.steps import full_row
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate, least_certain
 from certifit.models.classifier import ScoredClassifier
 from certifit.models.estimator import Estimator, RowsT, name_of_target
 from certifit.models.table import COMPOSITES
+
+
+@dataclass(frozen=True)
+class Unfinished(Certificate):
+    """The certificate of an ensemble that was stopped on its way; what was made is right."""
+
+    fault: str = ""
+
+    def sentences(self) -> list[str]:
+        """The certificate in words."""
+        return [f"NOT certified: {self.fault}"]
 
 
 class Composite(MetaEstimatorMixin, Estimator[RowsT]):
@@ -79,7 +92,17 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
         stated = [certificate for certificate in certificates if certificate is not None]
         if not stated:
             raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
-        return least_certain(stated)
+        least = least_certain(stated)
+        if self.shortfall and least.holds:
+            return Unfinished(
+                least.claim, least.theorem, math.inf, least.tolerance, least.rounding, fault=self.shortfall
+            )
+        return least
+
+    @property
+    def shortfall(self) -> str:
+        """What was asked for and is not there; empty where nothing is missing."""
+        return ""
 
     def _handed_on(self, params: Mapping[str, object]) -> dict[str, object]:
         """What of fit's own arguments the estimators' fit gets."""
@@ -91,6 +114,7 @@ class Composite(MetaEstimatorMixin, Estimator[RowsT]):
     def _take_names(self) -> None:
         """What the estimators keep of the rows and their columns, as the first one has it."""
         first = self.estimators_[0]
+        self.history_ = [full_row(k + 1) for k in range(len(self.estimators_))]
         for name in ("n_features_in_", "feature_names_in_", "column_names_", "encoder_"):
             self.__dict__.pop(name, None)
             if hasattr(first, name):

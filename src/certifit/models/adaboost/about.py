@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certifit.data.roles import CLASSES
+from certifit.models.about import MAX_TIME
 from certifit.models.learner import DERIVED, Answer, Command, Learner, Option, Told, Verb, Words, always, count, number
 
 
@@ -20,7 +21,11 @@ ROWS = (
         "models.adaboost.model:AdaBoostClassifier",
         _exponential,
         Words("AdaBoost of stumps", "exponential loss", goal=DERIVED),
-        {"n_estimators": count(50, most=1_000_000), "learning_rate": number(1.0, most=1e6, is_above=True)},
+        {
+            "n_estimators": count(50, most=1_000_000),
+            "learning_rate": number(1.0, most=1e6, is_above=True),
+            "max_time": MAX_TIME,
+        },
         ("encoder",),
         always(Answer.CLASSES),
         always(Verb.GATHER),

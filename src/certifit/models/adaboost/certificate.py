@@ -20,7 +20,7 @@ import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.models.adaboost.state import BoostTask, StumpVote
-from certifit.models.certificate import Certificate
+from certifit.models.certificate import Certificate, unfinished
 from certifit.statistics.residual import TINY, UNIT
 
 CLAIM = "training error as a share of its bound"
@@ -62,11 +62,15 @@ class BoostingCertificate(Certificate):
 
 @dataclass(frozen=True)
 class _Replay:
-    """The rounds played again. value: the largest deviation as a share of what rounding allows. means: of weights."""
+    """The rounds played again. value: the largest deviation as a share of what rounding allows.
+
+    weights: three of the rows that bound the margin. last: those after the last round.
+    """
 
     fault: str
     value: float
     weights: list[Array]
+    last: Array | None = None
 
 
 def certify(task: BoostTask, state: StumpVote) -> BoostingCertificate:
@@ -76,6 +80,8 @@ def certify(task: BoostTask, state: StumpVote) -> BoostingCertificate:
     if replay.fault:
         return _certificate(task, state, math.inf, 1.0, fault=replay.fault)
     codes, mass = task.scaled()
+    if _is_unfinished(task, state, columns, codes, replay.last):
+        return _certificate(task, state, math.inf, 1.0, fault=unfinished(state.n_rounds, task.n_estimators))
     first = np.ones(len(codes)) if mass is None else mass
     votes = state.votes(task.block, task.n_classes)[0]
     lead = _leads(votes, codes)
@@ -140,7 +146,19 @@ def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Repla
         weight = np.where(is_wrong, weight * math.exp(state.alpha[j]), weight)
         weight /= weight.sum()
     weights = [hardest, mean / mean.sum(), since / since.sum()]
-    return _Replay("", worst + TINY, weights if task.n_classes == 2 else [])
+    return _Replay("", worst + TINY, weights if task.n_classes == 2 else [], weight)
+
+
+def _is_unfinished(
+    task: BoostTask, state: StumpVote, columns: _DenseColumns, codes: Array, weight: Array | None
+) -> bool:
+    """Whether rounds are missing: some stump is better than chance by the weights after the last, and errs."""
+    chance = 1 - 1 / task.n_classes
+    if weight is None or state.n_rounds >= task.n_estimators or not 0 < state.error[-1] < chance * (1 - 1e-12):
+        return False
+    least = columns.least_error(weight, codes, task.n_classes)
+    near = 16 * (len(codes) + 16) * (state.n_rounds + 1) * UNIT + 1e-12
+    return bool(near < least < chance - near)
 
 
 def _leads(votes: Array, codes: Array) -> Array:
@@ -206,6 +224,19 @@ class _DenseColumns:
             sums = np.cumsum(signed[order])[:-1][x[:-1] < x[1:]]
             best = max(best, float(np.abs(total - 2 * sums).max(initial=0.0)))
         return best
+
+    def least_error(self, weights: Array, codes: Array, n_classes: int) -> float:
+        """The least weighted error of all stumps: on each side of a threshold all but the heaviest class are wrong."""
+        own = np.zeros((len(codes), n_classes))
+        own[np.arange(len(codes)), codes.astype(np.int64)] = weights
+        total = own.sum(axis=0)
+        most = float(total.max())
+        for j in range(self.X.shape[1]):
+            order = self._order(j)
+            x = self.of(j)[order]
+            left = np.cumsum(own[order], axis=0)[:-1][x[:-1] < x[1:]]
+            most = max(most, float((left.max(axis=1) + (total - left).max(axis=1)).max(initial=0.0)))
+        return float(weights.sum()) - most
 
     def _order(self, j: int) -> Array:
         if -j - 1 not in self.made:

@@ -14,6 +14,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import timed
 from certifit.models.adaboost.certificate import BoostingCertificate, certify
 from certifit.models.adaboost.solver import boost
 from certifit.models.adaboost.state import BoostTask, StumpVote
@@ -47,6 +48,8 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         Most rounds.
     learning_rate : float > 0, default 1.0
         Multiplies every alpha.
+    max_time : float > 0 or None, default None
+        Seconds after which no further round begins. The rounds made are kept and not certified as a whole.
     encoder : as for LinearRegression
 
     Attributes
@@ -71,10 +74,16 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
     _edges: list[Array] | None = None
 
     def __init__(
-        self, n_estimators: int = 50, *, learning_rate: float = 1.0, encoder: TableEncoder | None = None
+        self,
+        n_estimators: int = 50,
+        *,
+        learning_rate: float = 1.0,
+        max_time: float | None = None,
+        encoder: TableEncoder | None = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
+        self.max_time = max_time
         self.encoder = encoder
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
@@ -158,7 +167,7 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
 
     def _keep(self, task: BoostTask, run: Run[StumpVote]) -> None:
         self.vote_ = run.state
-        self.history_ = run.state.history(self.column_names_, len(self.classes_))
+        self.history_ = timed(run.state.history(self.column_names_, len(self.classes_)), run.history)
 
     def _state(self) -> StumpVote:
         return self.vote_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from certifit.data.gate import refuse_nonfinite
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps
 from certifit.models.adaboost.state import BoostTask, StumpVote
 from certifit.runtime import core, n_threads
 
@@ -11,10 +12,16 @@ from certifit.runtime import core, n_threads
 def boost(task: BoostTask) -> Run[StumpVote]:
     """The vote of a task. Rounds end early at a stump without error, or where none is better than chance."""
     codes, weight = task.scaled()
+    steps = Steps(first=1)
+
+    def tell(error: float, alpha: float, training_error: float) -> bool:
+        steps.add(step_size=alpha, error=error, alpha=alpha, training_error=training_error)
+        return steps.is_over
+
     found = core.boost_stumps(
-        task.block.rows, codes, weight, task.n_classes, task.n_estimators, task.learning_rate, n_threads()
+        task.block.rows, codes, weight, task.n_classes, task.n_estimators, task.learning_rate, n_threads(), tell
     )
     if found is None:
         refuse_nonfinite(task.source)
         raise ValueError("X must be finite numbers.")
-    return Run(StumpVote(**found))
+    return Run(StumpVote(**found), steps.rows, steps.reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certifit.models.about import MAX_TIME
 from certifit.models.learner import DERIVED, Command, Learner, Option, Told, Verb, Words, always, choice, count, number
 
 
@@ -26,6 +27,7 @@ ROWS = (
             "loss": choice("linear", "linear", "square", "exponential"),
             "max_depth": count(3, most=2**31 - 1),
             "min_samples_leaf": count(1),
+            "max_time": MAX_TIME,
         },
         ("encoder",),
         verb=always(Verb.GATHER),

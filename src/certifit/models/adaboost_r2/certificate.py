@@ -15,7 +15,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.adaboost_r2.state import MedianTask, TreeMedian
-from certifit.models.certificate import Certificate
+from certifit.models.certificate import Certificate, unfinished
 from certifit.models.trees.state import Walked
 from certifit.statistics.residual import TINY, UNIT
 
@@ -69,7 +69,16 @@ def certify(task: MedianTask, state: TreeMedian) -> MedianCertificate:
         if worst > 1 or not math.isfinite(worst):
             return _certificate(state, math.inf, deviation, _changed(j, "leaf, loss or weight is not that of the rows"))
         weight = task.reweighted(weight, losses, float(state.alpha[j]))
+    if _is_unfinished(task, state, weight):
+        return _certificate(state, math.inf, deviation + UNIT, unfinished(state.n_rounds, task.n_estimators))
     return _certificate(state, worst + TINY, deviation + UNIT)
+
+
+def _is_unfinished(task: MedianTask, state: TreeMedian, weight: Array) -> bool:
+    """Whether rounds are missing: no tree was exact, and one for the weights after the last round beats one half."""
+    if state.n_rounds >= task.n_estimators or not 0 < state.error[-1] < 0.5:
+        return False
+    return task.mean_loss(task.tree(weight), weight)[1] < 0.5
 
 
 def _alpha(task: MedianTask, state: TreeMedian, error: float, j: int) -> float:

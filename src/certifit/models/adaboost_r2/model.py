@@ -16,6 +16,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import timed
 from certifit.models.adaboost_r2.certificate import MedianCertificate, certify
 from certifit.models.adaboost_r2.solver import boost
 from certifit.models.adaboost_r2.state import MedianTask, TreeMedian
@@ -55,6 +56,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
     loss : "linear", "square" or "exponential", default "linear"
     max_depth, min_samples_leaf : int >= 1, default 3 and 1
         Of the trees.
+    max_time : as for AdaBoostClassifier
     encoder : as for LinearRegression
 
     Attributes
@@ -85,6 +87,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
         loss: str = "linear",
         max_depth: int = 3,
         min_samples_leaf: int = 1,
+        max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -92,6 +95,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
         self.loss = loss
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
+        self.max_time = max_time
         self.encoder = encoder
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
@@ -162,7 +166,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
 
     def _keep(self, task: MedianTask, run: Run[TreeMedian]) -> None:
         self.median_ = run.state
-        self.history_ = run.state.history()
+        self.history_ = timed(run.state.history(), run.history)
 
     def _state(self) -> TreeMedian:
         return self.median_

@@ -17,7 +17,7 @@ from certifit.data.source import Block, Source
 from certifit.minimise.steps import full_row
 from certifit.models.ensembles.draws import distinct_rows
 from certifit.models.trees.state import Walked
-from certifit.models.trees.task import LEAST_UNIT, GatheredRows
+from certifit.models.trees.task import LEAST_UNIT, GatheredRows, refuse_infinite
 from certifit.runtime import core, n_threads
 
 LOSSES: dict[str, Callable[[Array], Array]] = {
@@ -25,6 +25,7 @@ LOSSES: dict[str, Callable[[Array], Array]] = {
     "square": np.square,
     "exponential": lambda share: -np.expm1(-share),
 }
+NODES = ("feature", "left", "threshold", "is_missing_left", "values")
 LEAST_WEIGHT = 1e-250  # of a row, relative to the largest
 BLOCK = 2**22  # predictions of all trees that are held at a time
 
@@ -124,6 +125,23 @@ class MedianTask(GatheredRows):
         weight = distinct.weight / distinct.weight.sum()
         numbers = distinct.numbers
         return replace(self.block, X=np.ascontiguousarray(dense[numbers]), y=self.y[numbers], weight=weight)
+
+    def tree(self, weight: Array) -> dict[str, Array]:
+        """The tree of a round, greedy. Weights near 1 on average: none vanishes against another unit."""
+        y, scaled = np.asarray(self.rows.y) / self.y_unit, weight * len(weight)
+        stops = (self.max_depth, 2, self.min_samples_leaf, 0.0)
+        grown = core.grow_tree(self.rows.rows, y, scaled, "squared_error", 0, *stops, None, None, 0, None, n_threads())
+        if grown is None:
+            refuse_infinite(self.block, self.source.names)
+            raise ValueError("y must be finite numbers.")
+        return {name: grown[name][:, 0] if name == "values" else grown[name] for name in NODES}
+
+    def mean_loss(self, tree: dict[str, Array], weight: Array) -> tuple[Array, float]:
+        """The loss of every row by a tree, and their mean by the weights of a round."""
+        path = (tree[name] for name in NODES[:4])
+        leaves = core.walk_tree(self.rows.rows, *path, None, None, False, n_threads())[0]
+        losses, largest = self.losses(tree["values"][leaves], np.asarray(self.rows.y) / self.y_unit)
+        return losses, float(weight @ losses) if largest > 0 else 0.0
 
     def losses(self, answers: Array, y: Array) -> tuple[Array, float]:
         """The loss of every row, from 0 to 1, and the largest residual."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES
+from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
     Answer,
@@ -55,6 +56,7 @@ _GROWTH = {
     "n_iter_no_change": count(10),
     "warm_start": flag(False),
     "random_state": count(0, least=0, most=2**63 - 1),
+    "max_time": MAX_TIME,
 }
 _N_ROUNDS = Option("rounds", "N", "boosting, regression-boosting: number of rounds. Default: 100.", "n_estimators", int)
 _RATE = Option("learning_rate", "R", "boosting, regression-boosting: shrinks every step.", "learning_rate", float)

@@ -8,6 +8,7 @@ nothing is claimed about other trees.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
-from certifit.models.certificate import Certificate
+from certifit.models.certificate import Certificate, unfinished
 from certifit.statistics.residual import UNIT
 
 CLAIM = "largest deviation of a leaf or a loss from the one derived again, as a share of what rounding allows"
@@ -87,12 +88,23 @@ def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertifi
     allowed = 64 * (rows.n_rows + state.n_rounds + 16) * UNIT
     if not np.isfinite(deviation):
         deviation = np.inf
+    value = (deviation + UNIT) / allowed
+    fault = unfinished(state.n_rounds, task.settings.n_estimators) if _is_unfinished(task, state) else ""
     return GradientBoostingCertificate(
-        claim=CLAIM, theorem=THEOREM, value=(deviation + UNIT) / allowed, tolerance=1.0, rounding=1.0,
+        claim=CLAIM, theorem=THEOREM, value=math.inf if fault and value <= 1 else value, tolerance=1.0, rounding=1.0,
         n_trees=len(state.ends) - 1, deviation=deviation + UNIT, loss=float(state.loss[-1]),
         null_loss=start * task.loss_unit,
-        held_out=None if held_loss is None else held_loss * task.loss_unit,
+        held_out=None if held_loss is None else held_loss * task.loss_unit, fault=fault if value <= 1 else "",
     )  # fmt: skip
+
+
+def _is_unfinished(task: BoostingTask, state: BoostingState) -> bool:
+    """Whether rounds are missing: neither as many as asked for, nor enough without a lower loss of held-out rows."""
+    settings = task.settings
+    n_made = len(state.held_out) if settings.early_stopping else state.n_rounds
+    return n_made < settings.n_estimators and not (
+        settings.early_stopping and n_made - state.n_rounds >= settings.n_iter_no_change
+    )
 
 
 def _leaves_apart(

@@ -17,6 +17,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import timed
 from certifit.models.boosting.certificate import GradientBoostingCertificate, certify
 from certifit.models.boosting.losses import FAMILIES
 from certifit.models.boosting.solver import boost
@@ -145,7 +146,7 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
 
     def _keep(self, task: BoostingTask, run: Run[BoostingState]) -> None:
         self.boosting_ = run.state
-        self.history_ = run.state.history
+        self.history_ = timed(run.state.history, run.history)
 
     def _state(self) -> BoostingState:
         return self.boosting_
@@ -198,6 +199,8 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
     warm_start : bool, default False
         A further fit goes on from the rounds of the last one.
     random_state : int >= 0, default 0
+    max_time : float > 0 or None, default None
+        Seconds after which no further round begins. The rounds made are kept and not certified as a whole.
     encoder : as for LinearRegression
 
     Attributes
@@ -236,6 +239,7 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         n_iter_no_change: int = 10,
         warm_start: bool = False,
         random_state: int = 0,
+        max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -254,6 +258,7 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.random_state = random_state
+        self.max_time = max_time
         self.encoder = encoder
 
     def decision_function(self, X: UserRows) -> Array:
@@ -324,7 +329,8 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
     power : float in (1, 2), default 1.5
         Of family="tweedie": Var y is the mean to this power.
     learning_rate, growth, max_depth, max_leaf_nodes, min_samples_leaf, l2, max_bins, subsample, max_features,
-    monotonic_cst, early_stopping, validation_fraction, n_iter_no_change, warm_start, random_state, encoder :
+    monotonic_cst, early_stopping, validation_fraction, n_iter_no_change, warm_start, random_state,
+    max_time, encoder :
         as for GradientBoostingClassifier
 
     Attributes
@@ -362,6 +368,7 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         n_iter_no_change: int = 10,
         warm_start: bool = False,
         random_state: int = 0,
+        max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -384,6 +391,7 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.random_state = random_state
+        self.max_time = max_time
         self.encoder = encoder
 
     @property

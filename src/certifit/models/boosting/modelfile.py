@@ -81,7 +81,8 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
         or arrays["trees.gain"][~inner].any(),
         "a gain or a weight below 0": (arrays["trees.gain"] < 0).any() or (arrays["trees.weight"] < 0).any(),
         "another loss than the certificate": arrays["trees.loss"][-1] != metadata["certificate"]["loss"],
-        "held-out losses of some rounds": metadata["n_held_out"] not in (0, metadata["n_rounds"]),
+        "held-out losses of some rounds": 0 < metadata["n_held_out"] < metadata["n_rounds"]
+        or metadata["n_held_out"] > content.parameters["n_estimators"],
         "directions that are not 1, -1 or 0": (np.abs(arrays["directions"]) > 1).any(),
         "neither a fault nor a proof": not metadata["certificate"]["fault"]
         and not metadata["certificate"]["value"] <= 1,

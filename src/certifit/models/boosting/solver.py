@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps
 from certifit.models.boosting.losses import Pinball
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
@@ -24,7 +27,8 @@ def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[Boosti
     if before is not None:
         scores = before.scores(task.block_of(rows))[0] / task.unit + rows.offset[:, None]
     mean, held = _mean_losses(task)
-    losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out))
+    losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out[: before.n_rounds]))
+    steps = Steps(first=len(losses) + 1)
     for number in range(0 if before is None else before.n_rounds, settings.n_estimators):
         drawn, columns = task.drawn(number)
         slopes, curvatures = task.derivatives(scores)
@@ -39,12 +43,13 @@ def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[Boosti
         losses.append(float(mean @ row_losses) * task.loss_unit)
         if settings.early_stopping:
             held_out.append(float(held @ row_losses) * task.loss_unit)
-            if len(held_out) - 1 - int(np.argmin(held_out)) >= settings.n_iter_no_change:
-                break
+        steps.add(losses[-1], **({"held_out_loss": held_out[-1]} if held_out else {}))
+        if steps.is_over or (held_out and len(held_out) - 1 - int(np.argmin(held_out)) >= settings.n_iter_no_change):
+            break
     state = _state(task, start, trees, losses, held_out, before)
     if settings.early_stopping:
-        state = state.part(int(np.argmin(held_out)) + 1)
-    return Run(state)
+        state = replace(state.part(int(np.argmin(held_out)) + 1), held_out=state.held_out)
+    return Run(state, steps.rows, steps.reason)
 
 
 def _mean_losses(task: BoostingTask) -> tuple[Array, Array]:

@@ -22,7 +22,8 @@ class BoostingState:
     """start: the scores that trees are added to. value: what a leaf adds, learning rate and all; of other nodes too.
 
     weight: of the rows that a node was grown on. gain: what a split takes from the second-order model of the loss,
-    twice. loss: of the training rows after every round; held_out: of the rows held out, where there are any.
+    twice. loss: of the training rows after every round; held_out: of the rows held out, where there are any, and of
+    rounds after the best one too, which are not kept.
     """
 
     start: Array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     Answer,
     Learner,
@@ -44,6 +45,7 @@ _BAGGING = {
     "max_samples": either("a share above 0 and at most 1, or a whole number >= 1", 1.0, _SHARE, count(1, most=2**40)),
     "bootstrap": flag(True),
     "random_state": count(0, least=0, most=2**32 - 1),
+    "max_time": MAX_TIME,
     "n_jobs": _JOBS,
 }
 ROWS = (

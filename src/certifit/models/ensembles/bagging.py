@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -19,6 +22,7 @@ from certifit.data.gate import canonical, checked_weight
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
+from certifit.minimise.steps import Steps, is_watched
 from certifit.models.composite import Composite
 from certifit.models.ensembles.draws import DistinctRows, counts_of, distinct_rows
 from certifit.models.ensembles.out_of_bag import mean_of_squares, share_of_errors
@@ -44,6 +48,7 @@ class Bagging(Composite[BaggedRows]):
     max_samples: float | int
     bootstrap: bool
     random_state: int
+    max_time: float | None
     n_jobs: int | None
 
     def fit(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> Self:
@@ -99,15 +104,35 @@ class Bagging(Composite[BaggedRows]):
 
     def _learn(self, rows: BaggedRows) -> None:
         samples = [self._sample(rows, number) for number in range(self.n_estimators)]
-        takes_weight = has_fit_parameter(self.estimator, "sample_weight")
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(self._copy(number), *_drawn(rows, counts, takes_weight))
-            for number, counts in enumerate(samples)
-        )
+        self.estimators_, steps = self._copies(rows, samples)
         weight = float(rows.distinct.weight.sum())
         self.data_ = {"n_rows": int((rows.distinct.kind >= 0).sum()), "sum_weight": weight}
         self._take_names()
-        self.oob_error_, self.oob_interval_ = self._error(rows, samples)
+        self.history_ = steps.rows
+        self.oob_error_, self.oob_interval_ = self._error(rows, samples[: len(self.estimators_)])
+        if self.shortfall:
+            warnings.warn(f"NOT certified: {self.shortfall} {steps.reason}", ConvergenceWarning, stacklevel=4)
+
+    def _copies(self, rows: BaggedRows, samples: list[Array]) -> tuple[list[BaseEstimator], Steps]:
+        """Fitted copies, as many at a time as n_jobs says where the fit is watched, until it is over."""
+        takes_weight = has_fit_parameter(self.estimator, "sample_weight")
+        at_once = effective_n_jobs(self.n_jobs) if is_watched() else len(samples)
+        models: list[BaseEstimator] = []
+        steps = Steps(first=1)
+        while len(models) < len(samples) and not steps.is_over:
+            numbers = range(len(models), min(len(models) + at_once, len(samples)))
+            models += Parallel(n_jobs=self.n_jobs)(
+                delayed(_fitted)(self._copy(number), *_drawn(rows, samples[number], takes_weight)) for number in numbers
+            )
+            for _ in numbers:
+                steps.add()
+        return models, steps
+
+    @property
+    def shortfall(self) -> str:
+        """What was asked for and is not there: copies that max_time left no time for."""
+        n_made, n_asked = len(self.estimators_), int(self.n_estimators)
+        return "" if n_made >= n_asked else f"{n_made:,} of the {n_asked:,} estimators asked for were fitted."
 
     def _take_names(self) -> None:
         """What the copies keep of the columns; rows are counted before they are drawn."""
@@ -207,6 +232,9 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     voting : "soft" or "hard", default "soft"
         "soft" needs predict_proba.
     random_state : int >= 0, default 0
+    max_time : float > 0 or None, default None
+        Seconds after which no further copy is fitted; a copy that iterates stops then too. What was fitted is kept and
+        not certified as a whole.
     n_jobs : int or None, default None
         Copies that are fitted at a time; None is one.
 
@@ -237,6 +265,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         bootstrap: bool = True,
         voting: str = "soft",
         random_state: int = 0,
+        max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -245,6 +274,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self.bootstrap = bootstrap
         self.voting = voting
         self.random_state = random_state
+        self.max_time = max_time
         self.n_jobs = n_jobs
 
     def predict(self, X: UserRows) -> Array:
@@ -299,7 +329,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
     Parameters
     ----------
     estimator : a regressor, ours or of any library with scikit-learn's contract
-    n_estimators, max_samples, bootstrap, random_state, n_jobs : as for BaggingClassifier
+    n_estimators, max_samples, bootstrap, random_state, max_time, n_jobs : as for BaggingClassifier
 
     Attributes
     ----------
@@ -323,6 +353,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         max_samples: float | int = 1.0,
         bootstrap: bool = True,
         random_state: int = 0,
+        max_time: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -330,6 +361,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         self.max_samples = max_samples
         self.bootstrap = bootstrap
         self.random_state = random_state
+        self.max_time = max_time
         self.n_jobs = n_jobs
 
     def predict(self, X: UserRows) -> Array:

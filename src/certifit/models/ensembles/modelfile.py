@@ -46,7 +46,7 @@ def _bagging_problems(content: Content) -> Iterator[Problems]:
     ends = [metadata[name] for name in ("oob_low", "oob_error", "oob_high")]
     is_there = [end is not None for end in ends]
     yield {
-        "another number of estimators than was asked for": len(content.children) != parameters["n_estimators"],
+        "more estimators than were asked for": len(content.children) > parameters["n_estimators"],
         "estimators that differ in more than their fit": _differ(content),
         "an out-of-bag error without its interval": any(is_there) != all(is_there),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES
+from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
     Answer,
@@ -47,6 +48,7 @@ _GROWTH = {
     "min_samples_leaf": count(1),
     "max_bins": count(255, least=2, most=255),
     "random_state": count(0, least=0, most=2**63 - 1),
+    "max_time": MAX_TIME,
 }
 _TREES = Option("trees", "N", "forest, regression-forest: number of trees. Default: 100.", "n_estimators", int)
 ROWS = (

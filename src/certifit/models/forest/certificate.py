@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.models.certificate import Certificate
+from certifit.models.certificate import Certificate, unfinished
 from certifit.models.forest.state import ForestState, ForestTask
 from certifit.models.trees.task import refuse_infinite
 from certifit.runtime import core, n_threads
@@ -80,9 +80,12 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     deviation, out, n_out, target, mass = found
     allowed = 16 * (float(mass.sum()) + 16) * UNIT
     error, low, high = _out_of_bag(task, out, n_out > 0, target, mass)
+    value, n_asked = (deviation + UNIT) / allowed, task.settings.n_estimators
+    is_short = value <= 1 and state.n_trees < n_asked
     return ForestCertificate(
-        claim=CLAIM, theorem=THEOREM, value=(deviation + UNIT) / allowed, tolerance=1.0, rounding=1.0,
+        claim=CLAIM, theorem=THEOREM, value=math.inf if is_short else value, tolerance=1.0, rounding=1.0,
         n_trees=state.n_trees, deviation=deviation + UNIT, out_of_bag=error, low=low, high=high,
+        fault=unfinished(state.n_trees, n_asked, "trees") if is_short else "",
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import timed
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.forest.certificate import ForestCertificate, certify
@@ -74,6 +75,7 @@ class ForestModel(TaskEstimator[ForestTask, ForestState]):
 
     def _keep(self, task: ForestTask, run: Run[ForestState]) -> None:
         self.forest_ = run.state
+        self.history_ = timed(run.state.history(), run.history)
 
     def _state(self) -> ForestState:
         return self.forest_
@@ -111,6 +113,8 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
     max_depth, min_samples_split, min_samples_leaf : as for DecisionTreeClassifier
     max_bins : int from 2 to 255, default 255
     random_state : int >= 0, default 0
+    max_time : float > 0 or None, default None
+        Seconds after which no further tree begins. The trees grown are kept and not certified as a whole.
     encoder : as for LinearRegression
 
     Attributes
@@ -119,6 +123,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
     forest_ : the nodes of all trees as arrays (certifit.models.forest.state)
     feature_importances_ : the mean share of a tree's decreases that each column brought
     oob_error_, oob_interval_ : the share of wrong classes on rows that trees did not draw, and a 95 % interval for it
+    history_ : every tree with its leaves
     certificate_ : see above
 
     >>> import numpy as np
@@ -139,6 +144,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         min_samples_leaf: int = 1,
         max_bins: int = 255,
         random_state: int = 0,
+        max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -148,6 +154,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         self.min_samples_leaf = min_samples_leaf
         self.max_bins = max_bins
         self.random_state = random_state
+        self.max_time = max_time
         self.encoder = encoder
 
     def predict_proba(self, X: UserRows) -> Array:
@@ -184,7 +191,8 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
 
     Parameters
     ----------
-    n_estimators, max_features, max_depth, min_samples_split, min_samples_leaf, max_bins, random_state, encoder :
+    n_estimators, max_features, max_depth, min_samples_split, min_samples_leaf, max_bins, random_state, max_time,
+    encoder :
         as for RandomForestClassifier; max_features is 1.0 by default, all columns
 
     Attributes
@@ -210,6 +218,7 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
         min_samples_leaf: int = 1,
         max_bins: int = 255,
         random_state: int = 0,
+        max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -219,6 +228,7 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
         self.min_samples_leaf = min_samples_leaf
         self.max_bins = max_bins
         self.random_state = random_state
+        self.max_time = max_time
         self.encoder = encoder
 
     def scores(self, block: Block) -> Array:

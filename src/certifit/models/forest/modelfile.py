@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.models.agreement import NEAR
+from certifit.models.forest.state import ForestState
 from certifit.models.record import (
     CLAIM,
     COUNT_FROM_1,
@@ -52,7 +53,9 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
         "ends that do not rise from 0 to the number of nodes": ends[0] != 0
         or ends[-1] != len(left)
         or (np.diff(ends) < 1).any(),
-        "another number of trees than was asked for": content.metadata["n_trees"] != content.parameters["n_estimators"],
+        "more trees than were asked for": content.metadata["n_trees"] > content.parameters["n_estimators"],
+        "a proof of fewer trees than were asked for": not content.metadata["certificate"]["fault"]
+        and content.metadata["n_trees"] != content.parameters["n_estimators"],
         "another number of trees than the certificate": content.metadata["certificate"]["n_trees"] != len(ends) - 1,
         "flags that are not 0 or 1": (arrays["forest.is_missing_left"] > 1).any(),
         "a threshold of minus infinity": np.isneginf(arrays["forest.threshold"]).any(),
@@ -77,6 +80,11 @@ def _value_problems(content: Content) -> Iterator[Problems]:
         and ((values < 0).any() or not np.allclose(values.sum(axis=1), 1, rtol=NEAR)),
         "a gain below 0": (gains < 0).any(),
     }
+
+
+def _history(content: Content) -> list[dict[str, float]]:
+    names = ("ends", "feature", "left", "threshold", "is_missing_left", "values", "gains")
+    return ForestState(**{name: content.arrays[f"forest.{name}"] for name in names}).history()
 
 
 def _show(content: Content) -> Shown:
@@ -110,6 +118,7 @@ _FOREST = Record(
         "certificate_": Object("models.forest.certificate:ForestCertificate"),
         "forest_": Object("models.forest.state:ForestState"),
     },
+    derived={"history_": _history},
     sizes=(lambda metadata: {"t": metadata["n_trees"], "s": metadata["n_trees"] + 1},),
     checks=(_shape_problems, _value_problems, fault_problems),
     shown=(_show,),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, is_watched
 from certifit.models.forest.state import ForestState, ForestTask
 from certifit.models.trees.solver import UNLIMITED
 from certifit.models.trees.task import refuse_infinite
@@ -13,6 +14,13 @@ def grow(task: ForestTask) -> Run[ForestState]:
     """A tree for every sample of the rows that is drawn."""
     y, weight = task.scaled()
     settings, stops = task.settings, task.settings.stops
+    steps = Steps(first=1)
+
+    def tell(n_grown: int) -> bool:
+        while len(steps.rows) < n_grown:
+            steps.add()
+        return steps.is_over
+
     grown = core.grow_forest(
         task.block.rows,
         y,
@@ -26,10 +34,11 @@ def grow(task: ForestTask) -> Run[ForestState]:
         stops.min_samples_leaf,
         settings.random_state,
         n_threads(),
+        tell if is_watched() else None,  # trees are told in order, some at a time: threads wait for one another
     )
     if grown is None:
         refuse_infinite(task.block, task.source.names)
         raise ValueError("y must be finite numbers.")
     if not task.n_classes:
         grown["values"] = grown["values"] * task.y_unit
-    return Run(ForestState(**grown))
+    return Run(ForestState(**grown), steps.rows, steps.reason)

@@ -12,6 +12,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.minimise.steps import full_row
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows, Stops
 from certifit.runtime import core, n_threads
 
@@ -36,6 +37,11 @@ class ForestState:
     def paths(self) -> tuple[Array, ...]:
         """What leads rows to leaves, and the values there, as the core takes them."""
         return self.ends, self.feature, self.left, self.threshold, self.is_missing_left, self.values
+
+    def history(self) -> list[dict[str, float]]:
+        """Every tree: its leaves."""
+        leaves = np.add.reduceat((self.left == 0).astype(np.int64), self.ends[:-1])
+        return [full_row(t + 1, n_leaves=int(n_leaves)) for t, n_leaves in enumerate(leaves)]
 
     def means(self, columns: Block) -> tuple[Array, bool]:
         """The mean over trees of the values of every row's leaves; whether no value of the rows is infinite."""
