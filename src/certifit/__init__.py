@@ -162,6 +162,7 @@ _MODULES = {
     ),
     "mathematics.losses.scores": ("ExponentialLoss",),
     "mathematics.losses.user": ("Loss",),
+    "mathematics.user_penalty": ("Penalty",),
 }
 
 

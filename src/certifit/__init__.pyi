@@ -66,6 +66,7 @@ from certifit.mathematics import kernels as kernels
 from certifit.mathematics.families import Gaussian as Gaussian
 from certifit.mathematics.losses.scores import ExponentialLoss as ExponentialLoss
 from certifit.mathematics.losses.user import Loss as Loss
+from certifit.mathematics.user_penalty import Penalty as Penalty
 from certifit.minimise.function import derivatives as derivatives
 from certifit.minimise.function import is_convex as is_convex
 from certifit.minimise.gradient_descent import ConjugateGradient as ConjugateGradient

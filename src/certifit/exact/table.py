@@ -81,6 +81,8 @@ def _sparse(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
 
 
 def _generalised(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
+    if model.get_params(deep=False).get("penalty") is not None:
+        raise NoExactForm(f"There is no exact certificate with {model.penalty.name}: its functions are floating point.")
     s = model._strengths(list(rows.names), float(model.alpha_))
     standardize = bool(model.standardize)
     penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, standardize, has_target_unit=False)

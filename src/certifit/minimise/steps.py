@@ -155,9 +155,11 @@ def closed_form_row(seconds: float) -> dict[str, float]:
     return full_row(1, seconds=seconds)
 
 
-def timed(rows: Sequence[Mapping[str, float]], told: Sequence[Mapping[str, float]]) -> list[dict[str, float]]:
+def timed(
+    rows: Sequence[Mapping[str, float | str]], told: Sequence[Mapping[str, float]]
+) -> list[dict[str, float | str]]:
     """Rows that follow from a state, with the seconds of the steps that were told on the way."""
-    seconds = {row["iteration"]: row["seconds"] for row in told}
+    seconds: dict[float | str, float] = {row["iteration"]: row["seconds"] for row in told}
     return [{**row, "seconds": seconds.get(row["iteration"], NAN)} for row in rows]
 
 

@@ -387,6 +387,7 @@ class Told:
     law: tuple[str, str] | None = None
     loss: str = ""  # the name of a loss of the user's own
     kernel: str = ""  # k(x, z) in one line
+    penalty: str = ""  # the name of a penalty of the user's own
 
     def factor(self, spread: str) -> str:
         """What multiplies the weights in a penalty."""

@@ -12,7 +12,8 @@ from typing import Any
 ELSEWHERE: Mapping[str, str] = {
     "C": "The strength of a penalty is alpha, per row: cf.alpha_from_C(C, n) = 1 / (C n) for n rows.",
     "lambda_": "The strength of a penalty is alpha, the factor of the penalty beside the mean loss.",
-    "penalty": "An L2 penalty is the default, penalty='l1' is l1_ratio=1, penalty=None is alpha=0.",
+    "penalty": "An L2 penalty is the default, penalty='l1' is l1_ratio=1, penalty=None is alpha=0; one of your own is "
+    "GLM(family, penalty=cf.Penalty(...)).",
     "normalize": "Columns are put on one scale by standardize=True.",
     "positive": "Coefficients >= 0 are asked for by bounds=(0, np.inf).",
     "epsilon": "Where a loss turns from a square to a line is delta.",

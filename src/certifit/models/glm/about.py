@@ -21,6 +21,8 @@ def _scores(term: str) -> Objective:
         mixed = " + ".join(part for part, share in parts.items() if share)
         strength = "1/sum_i weight_i" if alpha is None else f"{alpha:g}"
         penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
+        if told.penalty:
+            penalty = f" + {strength} C(w), C {told.penalty}"
         return f"minimised: {MEAN} {_term(told, term)} / {MEAN}{penalty}{told.end}"
 
     return objective
@@ -186,7 +188,7 @@ ROWS = (
         _scores(""),
         replace(_GLM, with_penalty=_PENALISED_GLM),
         {**_PARAMS, "alpha": number(0.0)},
-        ("family", "link", *PENALTY, "solver", "start", *MAPS),
+        ("family", "link", "penalty", *PENALTY, "solver", "start", *MAPS),
         always(Answer.MEAN),
         sections=_SECTIONS,
         exact="scores",

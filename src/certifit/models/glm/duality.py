@@ -189,7 +189,7 @@ def _constant_slope(task: GlmTask, constant: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class _Dual:
+class Dual:
     """u by its q, each known to `error`, and what the brackets of the rows add up to."""
 
     q: Array
@@ -220,17 +220,21 @@ def better(first: Gap, second: Gap) -> Gap:
     return second if second.relative < first.relative else first  # never a NaN
 
 
-def _dual(at: ScorePoint) -> _Dual | None:
+def _dual(at: ScorePoint) -> Dual | None:
     """A feasible point but for the domains of penalties with l1; None where none is known."""
-    task, penalty = at.task, at.task.penalty
+    penalty = at.task.penalty
     is_open = np.isinf(penalty.upper) | np.isinf(penalty.lower)
-    if bool(((penalty.l1 == 0) & (penalty.l2 == 0) & is_open).any()):
-        return None
+    return None if bool(((penalty.l1 == 0) & (penalty.l2 == 0) & is_open).any()) else dual_slopes(at)
+
+
+def dual_slopes(at: ScorePoint) -> Dual | None:
+    """The slopes of the losses, mended so that they add up to 0 with an intercept; None where they are too far off."""
+    task = at.task
     gradient, error = at.sums.gradient[0] / task.sum_weight, at.gradient_error
     if not task.fit_intercept:
-        return _Dual(-gradient[:-1], error[:-1], 0.0)
+        return Dual(-gradient[:-1], error[:-1], 0.0)
     level = abs(float(gradient[-1])) + float(error[-1])
     heavier = (at.slope * (1 - MATRIX_ERROR) + abs(float(gradient[-1])) - float(error[-1])) / 2
     if not level <= heavier:
         return None
-    return _Dual(-gradient[:-1], error[:-1] + level * at.reach[:-1], level / max(heavier, TINY) * at.most_loss)
+    return Dual(-gradient[:-1], error[:-1] + level * at.reach[:-1], level / max(heavier, TINY) * at.most_loss)

@@ -22,18 +22,26 @@ from certifit.mathematics.losses.families import loss_of
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.losses.user import Loss
-from certifit.minimise.problem import Solver
+from certifit.mathematics.user_penalty import Penalty
+from certifit.minimise.minimum import check_needs, solver_of
+from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor
+from certifit.models.folds import FoldStates, Grid, Rounds
+from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
+from certifit.models.glm.own_certificate import certify as certify_own
+from certifit.models.glm.own_penalty import own_penalty
 from certifit.models.glm.row_learning import learn, learns_by_rows
 from certifit.models.glm.scores import GlmModel
 from certifit.models.glm.start import Start
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
+from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.penalty import Bounds, PenaltyFactors
 from certifit.runtime import one_blas_thread
+from certifit.statistics.cell_sums import Store
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import counted
 from certifit.statistics.moments import target_sums
@@ -304,6 +312,9 @@ class GLM(GlmRegressor):
         None is the family's first: identity, logit, log. Others: "probit", "cloglog", "sqrt", "inverse", ...
     alpha : float >= 0, default 0.0
         Strength of the penalty. `summary` needs 0.
+    penalty : Penalty or None, default None
+        A penalty of your own, cf.Penalty(value, prox=... or gradient=..., conjugate=...): alpha C(w) in place of the
+        one above, so alpha must be above 0 and l1_ratio, penalty_factors, bounds and standardize are not to be given.
     l1_ratio, fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol,
     max_iter, max_time : as for PoissonRegressor
 
@@ -329,6 +340,7 @@ class GLM(GlmRegressor):
         alpha: float = 0.0,
         l1_ratio: float = 0.0,
         *,
+        penalty: Penalty | None = None,
         fit_intercept: bool = True,
         penalty_factors: PenaltyFactors = None,
         bounds: Bounds = None,
@@ -343,6 +355,7 @@ class GLM(GlmRegressor):
         max_time: float | None = None,
     ) -> None:
         self.family = family
+        self.penalty = penalty
         self.link = link
         self.alpha = alpha
         self.l1_ratio = l1_ratio
@@ -378,10 +391,12 @@ class GLM(GlmRegressor):
         return mu
 
     def _told(self) -> Told:
-        law = self._family()
+        law, told = self._family(), super()._told()
+        if self.penalty is not None:
+            told = replace(told, penalty=self.penalty.name)
         if law is None:
-            return replace(super()._told(), loss=self._loss().name)
-        return replace(super()._told(), law=(law[0].name, law[1]))
+            return replace(told, loss=self._loss().name)
+        return replace(told, law=(law[0].name, law[1]))
 
     def _loss(self) -> ScoreLoss:
         if not isinstance(self.family, ScoreLoss):
@@ -397,11 +412,54 @@ class GLM(GlmRegressor):
         return family, family.link(self.link).name
 
     def _score_task(self, source: Source, alpha: float | None) -> GlmTask:
-        task = super()._score_task(source, alpha)
+        task = super()._score_task(source, alpha if self.penalty is None else 0.0)
         if isinstance(task.loss, Loss):
             task.loss = task.loss.checked(np.asarray(counted(source.first_block()).y))
+        if self.penalty is not None:
+            task.own = own_penalty(task, self.penalty, 0.0 if alpha is None else alpha)
         return task
+
+    def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
+        super()._keep(task, run)
+        if isinstance(task, GlmTask) and task.own is not None:
+            self.alpha_ = task.own.alpha
+
+    def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
+        if isinstance(task, GlmTask) and task.own is not None:
+            assert isinstance(state, Weights)
+            return certify_own(task, state, self._tolerance())
+        return super()._certified(task, state)
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
+        """As of every model of scores; with a penalty of your own each training set is refitted."""
+        return None if self.penalty is not None else super().folds(source, rounds, grid, shared)
+
+    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
+        if self.penalty is not None:
+            raise ValueError(f"There is no path with {self.penalty.name}. Fit a model per alpha.")
+        return super()._path_of(source, alphas, n_alphas)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._loss()
+        if self.penalty is not None:
+            self._check_penalty(self.penalty)
+
+    def _check_penalty(self, penalty: Penalty) -> None:
+        if not isinstance(penalty, Penalty):
+            raise TypeError(f"penalty must be None or cf.Penalty(value, prox=... or gradient=...). Got {penalty!r}.")
+        beside = {
+            "l1_ratio": self.l1_ratio != 0,
+            "penalty_factors": self.penalty_factors is not None,
+            "bounds": self.bounds is not None,
+            "standardize": bool(self.standardize),
+        }
+        for name in (name for name, is_given in beside.items() if is_given):
+            raise ValueError(f"{penalty.name} takes the place of {name}. Leave {name} out, or write it into value.")
+        if self.alpha is None or not float(self.alpha) > 0:
+            raise ValueError(f"{penalty.name} needs its strength: alpha > 0. Got alpha={self.alpha!r}.")
+        if isinstance(self.solver, str) and self.solver == "auto":
+            return
+        if penalty.has_prox:
+            raise ValueError(f"{penalty.name} has a prox, which only solver='auto' takes. Got {self.solver!r}.")
+        check_needs(solver_of(self.solver), {"gradient"}, "a penalty of your own")

@@ -137,6 +137,15 @@ def _law_of(model: Model) -> Metadata:
     return {"link": _link_name(model.link), "name": law.name, "parameter": parameter}
 
 
+def _no_penalty(model: Model) -> None:
+    """A model with a penalty of the user's own is refused."""
+    if model.penalty is not None:
+        raise ValueError(
+            f"penalty=Penalty(...) is a penalty of your own: {_OWN} Use l1_ratio, penalty_factors and bounds, or "
+            "predict in the program that fits it."
+        )
+
+
 def _link_name(link: str | Link | None) -> str | None:
     from certifit.mathematics.families.links import LINKS
 
@@ -428,6 +437,7 @@ GLM = MEAN | Record(
     settings={
         "family": Setting(_law_of, _given_family),
         "link": Setting(lambda model: _law_of(model)["link"], lambda content: content.metadata["law"]["link"]),
+        "penalty": Setting(_no_penalty, lambda content: None),
     },
     checks=(_law_problems,),
     told=(_told_law,),

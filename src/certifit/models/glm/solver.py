@@ -7,7 +7,7 @@ import numpy as np
 from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Run, Solver, Stop
-from certifit.models.glm import chord, newton_cg
+from certifit.models.glm import chord, newton_cg, own_penalty
 from certifit.models.glm import l1_solver as score_path
 from certifit.models.glm.problem import GlmProblem
 from certifit.models.glm.task import GlmTask
@@ -42,6 +42,8 @@ def solve(
     task: GlmTask, solver: str | Solver, tol: float, max_iter: int, step_tol: float, start: Weights | None = None
 ) -> Run[Weights]:
     """The minimiser by a solver, or by the one that suits the task."""
+    if task.own is not None:
+        return own_penalty.solve(task, solver, Stop(tol, step_tol, max_iter), start)
     if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
         return score_path.solve(task, max_iter, step_tol, start)
     if is_own(solver) and start is not None:

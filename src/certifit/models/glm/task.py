@@ -11,6 +11,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +34,9 @@ from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums
 from certifit.statistics.oracle import At, Oracle, oracle, sums_of
 
+if TYPE_CHECKING:
+    from certifit.models.glm.own_penalty import OwnPenalty
+
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
 
 
@@ -51,6 +55,7 @@ class GlmTask:
 
     last_hessian: Array | None = None
     standardize: bool = False
+    own: OwnPenalty | None = None  # a penalty of the user's own, in place of l1 and l2
     _last: tuple[Array, Oracle] | None = None
 
     def __init__(
