@@ -13,6 +13,7 @@ import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.selection.compare.leaderboard import TooManyRefits, folds_for, leaderboard, mean_of_target
 from certifit.selection.compare.leaders import BASELINE, RMSE, Entry, Leaderboard
+from certifit.selection.compare.rules import Preference
 from certifit.selection.folds.engine import Rows
 from certifit.selection.folds.splits import rounds_of
 
@@ -142,12 +143,30 @@ def test_the_preferred_model_is_chosen_within_one_standard_error_of_the_best_and
     best, error = np.array([-1.0, -1.1, -1.2]), np.std([-1.0, -1.1, -1.2], ddof=1) / np.sqrt(3)
     for distance, name in ((0.99, "plain"), (1.01, "best")):
         scores = {BASELINE: [-3, -3, -3], "plain": best - distance * error, "best": best}
-        board = board_of(scores, prefer="plain", because="it is plain")
+        board = board_of(scores, preference=Preference.of("plain", "it is plain"))
         assert board.chosen.name == name
         assert board.best.name == "best"
         said = " ".join(board.sentences())
         assert ("within one standard error of the best, 'best', and it is plain" in said) == (name == "plain")
     assert board_of(scores).chosen.name == "best"
+
+
+def test_of_models_within_one_standard_error_the_best_of_the_simplest_group_is_chosen():
+    best, error = np.array([-1.0, -1.1, -1.2]), np.std([-1.0, -1.1, -1.2], ddof=1) / np.sqrt(3)
+    prefer = [["linear"], ["ridge", "lasso"], ["forest"], ["kernel"]]
+    reasons = ["p-values", "coefficients", "no rows", "rows"]
+    for distances, name in (
+        ({"linear": 0.5, "ridge": 0.4, "lasso": 0.3, "forest": 0.1}, "linear"),
+        ({"linear": 1.5, "ridge": 0.4, "lasso": 0.3, "forest": 0.1}, "lasso"),
+        ({"linear": 1.5, "ridge": 1.4, "lasso": 1.3, "forest": 0.1}, "forest"),
+        ({"linear": 1.5, "ridge": 1.4, "lasso": 1.3, "forest": 1.1}, "kernel"),
+    ):
+        scores = {BASELINE: [-3, -3, -3], "kernel": best} | {one: best - far * error for one, far in distances.items()}
+        board = board_of(scores, preference=Preference.of(prefer, reasons))
+        assert board.chosen.name == name
+        assert board.best.name == "kernel"
+    with pytest.raises(ValueError, match="one reason per group"):
+        Preference.of(prefer, reasons[:2])
 
 
 def test_the_baseline_is_never_chosen_and_is_said_to_be_as_good():

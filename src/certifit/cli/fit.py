@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.goal import decomposed, held_out, refuse_constant, separation_of, settle, validated
+from certifit.cli.goal import affordable, decomposed, held_out, refuse_constant, separation_of, settle, validated
 from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
 from certifit.data.roles import CLASSES
+from certifit.models.learner import Simplicity
 
 
 @click.command(short_help="Fit CSV or Parquet files; write the model and a report.")
@@ -84,7 +85,7 @@ def _fit(
     request: Request, choice: Choice, degree: int | None, rule: str, nested: bool, source: Any, display: Display
 ) -> Done:
     shared = {"degree": degree is not None, "no_intercept": not request.model.get("fit_intercept", True)}
-    setting = settle(request, choice, source, **shared)
+    setting = affordable(choice, settle(request, choice, source, **shared))
     if rule != "min":
         choice.refuse_rule(setting.kinds, request.cv)
     rows = setting.rows
@@ -96,8 +97,8 @@ def _fit(
     model = (untuned(first, choice.kind, notes) if board is None else board.chosen.model).fit(rows)
     if setting.classes is None:
         refuse_constant(model)
-    if board is not None and board.chosen is not board.best and not _has_p_values(model):
-        board = replace(board, prefer=None)
+    if board is not None and board.chosen is not board.best and _lacks_p_values(board, model):
+        board = replace(board, preference=board.preference.without(board.chosen.name))
         model = board.chosen.model.fit(rows)
     separated = None if board is None or choice.kind != AUTO else separation_of(board.chosen.name, model)
     if board is not None and separated is not None and (instead := penalised(board)) is not None:
@@ -118,12 +119,12 @@ def _fit(
     return Done(model, rows, facts, positive=setting.positive)
 
 
-def _has_p_values(model: Any) -> bool:
-    """Whether p-values are there, of all coefficients or of those that redundant columns leave determined."""
-    if model.inference_ is not None:
-        return True
+def _lacks_p_values(board: Any, model: Any) -> bool:
+    """Whether a model was taken for its p-values, and redundant columns leave none determined."""
+    if board.preference.reason(board.chosen.name) != Simplicity.P_VALUES.value or model.inference_ is not None:
+        return False
     certificate, n_used = model.certificate_, model.rank_ + model.fit_intercept
-    return bool(certificate.dependent and not certificate.near and model.data_["n_rows"] > n_used)
+    return not (certificate.dependent and not certificate.near and model.data_["n_rows"] > n_used)
 
 
 def _basis(degree: int | None) -> Any:

@@ -56,6 +56,12 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
     return replace(setting, copies=request.copies, notes=[*setting.notes, *_copy_notes(request, setting)])
 
 
+def affordable(choice: Choice, setting: Setting) -> Setting:
+    """The same without the models that auto would compare, were their folds not slow."""
+    kinds, notes = choice.affordable(setting.kinds, setting.rows.n_rows or 0, setting.rows.n_features)
+    return replace(setting, kinds=kinds, notes=[*setting.notes, *notes])
+
+
 def _copy_notes(request: Request, setting: Setting) -> list[str]:
     """How many rows repeat others, and what that means for figures on held-out rows. One pass, unless it is long."""
     from certifit.data.copies import copies
@@ -299,8 +305,7 @@ def validated(
     most = N_REFITTED * folds.n_splits
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
-    first = preferred(candidates)
-    prefer = {} if first is None else {"prefer": first, "because": "only it can have p-values"}
+    prefer = preferred(setting.kinds, candidates)
     searched = {label: candidate.searched for label, candidate in candidates.items()}
     are_refits = display.is_on and not all(_has_sums(one.estimator, setting) for one in candidates.values())
     try:

@@ -13,13 +13,15 @@ import click
 
 from certifit.cli.paths import listed_names
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
-from certifit.models.learner import Command, Learner, Option, Param
+from certifit.models.learner import Command, Learner, Option, Param, Simplicity
 from certifit.models.table import LEARNERS
 
 AUTO = "auto"
 # Options that auto takes too: the first where every model it compares has them, columns for those models that do.
 SHARED = {"degree": "basis", "no_intercept": "fit_intercept"}  # what they set
+SUMS = (Simplicity.P_VALUES, Simplicity.COEFFICIENTS)
 OFFSETS = ("offset", "exposure")
+MOST_WORK = 5e8  # nanoseconds of a fit, which auto makes ten times: some five seconds of one core for a model
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,15 @@ class Candidate:
         return self.estimator if self.rule is None else CrossValidated(self.estimator, rule=self.rule)
 
 
+def _place(simplicity: Simplicity) -> int:
+    return list(Simplicity).index(simplicity)
+
+
 def kinds_of(learners: Iterable[Learner]) -> dict[str, Kind]:
-    """By name, those of a quantity first; of each goal, a model with p-values comes first."""
+    """By name, those of a quantity first; of each goal the simplest first: one with p-values."""
     kinds = [Kind(learner, command) for learner in learners for command in learner.commands]
     goals = list(GOALS)
-    kinds.sort(key=lambda kind: (goals.index(kind.command.goal), not kind.command.has_p_values))
+    kinds.sort(key=lambda kind: (goals.index(kind.command.goal), _place(kind.command.simplicity)))
     return {kind.command.name: kind for kind in kinds}
 
 
@@ -147,9 +153,27 @@ class Choice:
             return (self.kind,)
         if not self.compared[goal]:
             raise click.UsageError(f"No model is made for {GOALS[goal]}. Use --task {QUANTITY}.")
-        given = {name for name in OFFSETS if shared.get(name)}
         compared = self.compared[goal]
-        return tuple(kind for kind in compared if given.issubset(KINDS[kind].takes)) or compared
+        if any(shared.get(name) for name in SHARED):  # said of sums over columns: no tree, network or kernel is asked
+            compared = tuple(kind for kind in compared if KINDS[kind].command.simplicity in SUMS)
+        offsets = {name for name in OFFSETS if shared.get(name)}
+        return tuple(kind for kind in compared if offsets.issubset(KINDS[kind].takes)) or compared
+
+    def affordable(self, kinds: Sequence[str], n_rows: int, n_columns: int) -> tuple[tuple[str, ...], list[str]]:
+        """Of models that are compared those whose folds are quick enough unasked, and a note on the others."""
+        if self.kind != AUTO:
+            return tuple(kinds), []
+        work = {kind: KINDS[kind].command.work for kind in kinds}
+        slow = [kind for kind, of_fit in work.items() if of_fit is not None and of_fit(n_rows, n_columns) > MOST_WORK]
+        if not slow:
+            return tuple(kinds), []
+        labels = _and([KINDS[kind].command.label for kind in slow])
+        note = (
+            f"Not compared, for its folds would be slow on {n_rows:,} rows and {n_columns:,} columns: {labels}. To fit "
+            f"one, say --model {' or --model '.join(slow)}."
+        )
+        note = note if len(slow) == 1 else note.replace("its", "their", 1)
+        return tuple(kind for kind in kinds if kind not in slow), [note]
 
     def refuse_rule(self, kinds: Sequence[str], cv: int | None) -> None:
         """Raise where nothing is left for folds to choose, so that a rule of the choice says nothing."""
@@ -182,10 +206,12 @@ def untuned(candidate: Candidate, kind: str, notes: Sequence[str]) -> Any:
     raise click.UsageError(f"--model {kind} needs folds to choose the penalty, or --alpha A. {why}")
 
 
-def preferred(labels: Iterable[str]) -> str | None:
-    """The label of the model that can have p-values, where others are compared with it."""
-    known = {kind.command.label: kind.command.has_p_values for kind in KINDS.values()}
-    return next((label for label in labels if known.get(label)), None)
+def preferred(kinds: Iterable[str], labels: Iterable[str]) -> dict[str, Any]:
+    """What a leaderboard of models with these labels prefers: the simplest first, and why."""
+    commands = [KINDS[kind].command for kind in kinds if KINDS[kind].command.label in labels]
+    groups = {simplicity: [one.label for one in commands if one.simplicity is simplicity] for simplicity in Simplicity}
+    some = {simplicity: labels for simplicity, labels in groups.items() if labels}
+    return {"prefer": list(some.values()), "because": [simplicity.value for simplicity in some]}
 
 
 def penalised(board: Any) -> Any:
@@ -271,7 +297,9 @@ def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
     ]
     tried = [f"of {words}, {_and(compared[goal])}" for goal, words in GOALS.items() if compared[goal]]
     texts = f"with free text, {_and(compared['texts'])}"
-    best = "the best on rows it did not see (one with p-values where it is within one standard error)"
+    best = (
+        "the best on rows it did not see (a simpler one where it is within one standard error), of those quick enough"
+    )
     return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}."
 
 

@@ -327,6 +327,16 @@ class Words:
 # A model on the command line: its name there, what goes with it, and the options that it brings.
 
 
+class Simplicity(Enum):
+    """How a model can be read, the simplest way first. The value: why it is taken where it does nearly as well."""
+
+    P_VALUES = "only it can have p-values"
+    COEFFICIENTS = "it is simpler: one sentence per column says what it does"
+    ONE_TREE = "it is simpler: a tree that can be read"
+    MANY_PARTS = "it holds no rows of the data"
+    HOLDS_ROWS = "it is preferred"
+
+
 @dataclass(frozen=True)
 class Option:
     """An option that some models have. parameter: what it sets; the table of models has its legal values.
@@ -347,9 +357,10 @@ class Command:
 
     goal: what it predicts. compared_for: the goals that `auto` compares it for; "texts" is classes of free text.
     fixed: parameters that the command line sets. roles: columns beside the target that it reads. tunes: the option
-    whose value the folds choose where it is not given. needs_folds: that value has no default. has_p_values: why it is
+    whose value the folds choose where it is not given. needs_folds: that value has no default. simplicity: why it is
     taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as words;
-    counts_words: how often a word is there, not whether. selects: `certifit select` has it.
+    counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so many
+    rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows.
     """
 
     name: str
@@ -362,10 +373,11 @@ class Command:
     roles: tuple[str, ...] = ()
     tunes: str | None = None
     needs_folds: bool = False
-    has_p_values: bool = False
+    simplicity: Simplicity = Simplicity.COEFFICIENTS
     reads_counts: bool = False
     counts_words: bool = False
     selects: bool = False
+    work: Callable[[int, int], float] | None = None
 
 
 # What the lines of objectives are made of. A fit, a model file and a report print the same text.

@@ -302,11 +302,15 @@ def _why_chosen(board: Leaderboard) -> list[str]:
     if board.chosen is not board.best:
         return [
             f"{name} was taken: its error is within one standard error of the smallest, that of {board.best.name}, "
-            f"and {board.because}."
+            f"and {board.preference.reason(board.chosen.name)}."
         ]
-    if board.prefer in (None, board.chosen.name):
+    ranks = board.preference.ranks([one.name for one in others])
+    simpler = [
+        one.name for one, rank in zip(others, ranks, strict=True) if rank < board.preference.rank(board.chosen.name)
+    ]
+    if not simpler:
         return [f"{name} was taken: it has the smallest error."]
-    return [f"{name} was taken: {board.prefer} has an error that is more than one standard error larger."]
+    return [f"{name} was taken: {simpler[0]} has an error that is more than one standard error larger."]
 
 
 def _against_baseline(board: Leaderboard, measure: Measure) -> str:

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from certifit.data.roles import CLASSES
 from certifit.models.about import MAX_TIME
-from certifit.models.learner import DERIVED, Answer, Command, Learner, Option, Told, Verb, Words, always, count, number
+from certifit.models.learner import (
+    DERIVED,
+    Answer,
+    Command,
+    Learner,
+    Option,
+    Simplicity,
+    Told,
+    Verb,
+    Words,
+    always,
+    count,
+    number,
+)
 
 
 def _exponential(told: Told) -> str:
@@ -14,7 +27,7 @@ def _exponential(told: Told) -> str:
     return "decreased stump by stump: sum_i weight_i exp(-y_i F(x_i)), F = sum_j (alpha_j / 2) f_j, y_i = -1 or 1"
 
 
-_ROUNDS = Option("rounds", "N", "adaboost: most rounds. Default: 50.", "n_estimators", int)
+_ROUNDS = Option("rounds", "N", "adaboost: most rounds. Default: folds choose.", "n_estimators", int)
 ROWS = (
     Learner(
         "ada_boost_classifier",
@@ -29,7 +42,19 @@ ROWS = (
         ("encoder",),
         always(Answer.CLASSES),
         always(Verb.GATHER),
-        commands=(Command("adaboost", "AdaBoost", "a weighted vote of stumps", goal=CLASSES, options=(_ROUNDS,)),),
+        commands=(
+            Command(
+                "adaboost",
+                "AdaBoost",
+                "a weighted vote of stumps",
+                goal=CLASSES,
+                compared_for=(CLASSES,),
+                options=(_ROUNDS,),
+                tunes="rounds",
+                simplicity=Simplicity.MANY_PARTS,
+                work=lambda n_rows, n_columns: 4000.0 * n_rows * n_columns,  # 400 rounds
+            ),
+        ),
         record="models.adaboost.modelfile:RECORD",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from certifit.data.roles import CLASSES
+from certifit.data.roles import CLASSES, COUNTS, POSITIVE, QUANTITY
 from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
@@ -12,6 +12,7 @@ from certifit.models.learner import (
     Command,
     Learner,
     Option,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -58,8 +59,31 @@ _GROWTH = {
     "random_state": count(0, least=0, most=2**63 - 1),
     "max_time": MAX_TIME,
 }
-_N_ROUNDS = Option("rounds", "N", "boosting, regression-boosting: number of rounds. Default: 100.", "n_estimators", int)
-_RATE = Option("learning_rate", "R", "boosting, regression-boosting: shrinks every step.", "learning_rate", float)
+_N_ROUNDS = Option("rounds", "N", "boosting: number of rounds. Default: folds choose.", "n_estimators", int)
+_RATE = Option("learning_rate", "R", "boosting: shrinks every step.", "learning_rate", float)
+
+
+def _work(n_rows: int, n_columns: int) -> float:
+    """400 rounds, each with histograms of the rows and of the leaves."""
+    return 400.0 * n_columns * (2.0 * n_rows + 250_000.0)
+
+
+def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
+    return Command(
+        name,
+        "gradient boosting",
+        f"trees added round by round{words}",
+        goal=goal,
+        compared_for=(goal,),
+        options=(_N_ROUNDS, _RATE),
+        fixed=fixed,
+        roles=("offset", "exposure") if fixed else (),
+        tunes="rounds",
+        simplicity=Simplicity.MANY_PARTS,
+        work=_work,
+    )
+
+
 ROWS = (
     Learner(
         "gradient_boosting_classifier",
@@ -70,11 +94,7 @@ ROWS = (
         ("monotonic_cst", "encoder"),
         always(Answer.CLASSES),
         always(Verb.GATHER),
-        commands=(
-            Command(
-                "boosting", "gradient boosting", "trees added round by round", goal=CLASSES, options=(_N_ROUNDS, _RATE)
-            ),
-        ),
+        commands=(_command("boosting", CLASSES),),
         record="models.boosting.modelfile:CLASSIFIER",
     ),
     Learner(
@@ -92,9 +112,9 @@ ROWS = (
         ("monotonic_cst", "encoder"),
         verb=always(Verb.GATHER),
         commands=(
-            Command(
-                "regression-boosting", "gradient boosting", "trees added round by round", options=(_N_ROUNDS, _RATE)
-            ),
+            _command("regression-boosting", QUANTITY),
+            _command("poisson-boosting", COUNTS, " for counts", family="poisson"),
+            _command("gamma-boosting", POSITIVE, " for positive quantities", family="gamma"),
         ),
         record="models.boosting.modelfile:REGRESSOR",
     ),

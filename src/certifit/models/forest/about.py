@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-from certifit.data.roles import CLASSES
+from certifit.data.roles import CLASSES, QUANTITY
 from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
@@ -13,6 +14,7 @@ from certifit.models.learner import (
     Learner,
     Option,
     Param,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -42,6 +44,11 @@ def _features(default: str | float) -> Param:
     )
 
 
+def _work(n_rows: int, n_columns: float) -> float:
+    """100 trees down to single rows; n_columns: that a split looks at."""
+    return 800.0 * n_rows * n_columns * math.log2(n_rows + 2)
+
+
 _GROWTH = {
     "max_depth": replace(count(1), default=None, or_none=True),
     "min_samples_split": count(2, least=2),
@@ -62,7 +69,16 @@ ROWS = (
         always(Answer.CLASSES),
         always(Verb.GATHER),
         commands=(
-            Command("forest", "random forest", "the mean of trees on drawn rows", goal=CLASSES, options=(_TREES,)),
+            Command(
+                "forest",
+                "random forest",
+                "the mean of trees on drawn rows",
+                goal=CLASSES,
+                compared_for=(CLASSES,),
+                options=(_TREES,),
+                simplicity=Simplicity.MANY_PARTS,
+                work=lambda n_rows, n_columns: _work(n_rows, math.sqrt(n_columns)),
+            ),
         ),
         record="models.forest.modelfile:CLASSIFIER",
     ),
@@ -74,7 +90,17 @@ ROWS = (
         {"n_estimators": count(100, most=100_000), "max_features": _features(1.0), **_GROWTH},
         ("encoder",),
         verb=always(Verb.GATHER),
-        commands=(Command("regression-forest", "random forest", "the mean of trees on drawn rows", options=(_TREES,)),),
+        commands=(
+            Command(
+                "regression-forest",
+                "random forest",
+                "the mean of trees on drawn rows",
+                compared_for=(QUANTITY,),
+                options=(_TREES,),
+                simplicity=Simplicity.MANY_PARTS,
+                work=_work,
+            ),
+        ),
         record="models.forest.modelfile:REGRESSOR",
     ),
 )

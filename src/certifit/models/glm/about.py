@@ -6,7 +6,19 @@ from dataclasses import replace
 
 from certifit.data.roles import CLASSES, COUNTS, POSITIVE
 from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
-from certifit.models.learner import MEAN, Answer, Command, Learner, Objective, Told, Words, always, count, number
+from certifit.models.learner import (
+    MEAN,
+    Answer,
+    Command,
+    Learner,
+    Objective,
+    Simplicity,
+    Told,
+    Words,
+    always,
+    count,
+    number,
+)
 
 
 def _scores(term: str) -> Objective:
@@ -116,7 +128,7 @@ def _without_penalty(law: str, goal: str) -> Command:
         compared_for=(goal,),
         fixed={"family": law.lower(), "link": "log"},
         roles=OFFSETS,
-        has_p_values=True,
+        simplicity=Simplicity.P_VALUES,
         selects=True,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certifit.data.roles import QUANTITY
 from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     LARGEST,
@@ -12,6 +13,7 @@ from certifit.models.learner import (
     Keeps,
     Learner,
     Param,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -82,8 +84,11 @@ ROWS = (
                 "kernel ridge",
                 "ridge regression in the space of a Gaussian kernel; the model keeps its rows",
                 options=(ALPHA,),
+                compared_for=(QUANTITY,),
                 fixed={"standardize": True},
                 tunes="alpha",
+                simplicity=Simplicity.HOLDS_ROWS,
+                work=lambda n_rows, n_columns: 1.0 * n_rows**3 + n_rows**2 * n_columns,
             ),
         ),
         record="models.kernel.modelfile:KERNEL_RIDGE",

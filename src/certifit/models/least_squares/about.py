@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from certifit.data.roles import QUANTITY
 from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, STEPS, TOL
-from certifit.models.learner import SQUARES, Command, Learner, Told, Words, always, number
+from certifit.models.learner import SQUARES, Command, Learner, Simplicity, Told, Words, always, number
 
 
 def _least_squares(told: Told) -> str:
@@ -37,7 +37,7 @@ ROWS = (
                 "least squares",
                 "least squares, with p-values",
                 compared_for=(QUANTITY,),
-                has_p_values=True,
+                simplicity=Simplicity.P_VALUES,
                 selects=True,
             ),
         ),

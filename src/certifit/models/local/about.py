@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from certifit.data.roles import QUANTITY
 from certifit.models.about import NO_INFERENCE, TOL
 from certifit.models.learner import (
     ROWS_KEPT,
@@ -10,6 +11,7 @@ from certifit.models.learner import (
     Keeps,
     Learner,
     Option,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -73,6 +75,9 @@ ROWS = (
                 "local",
                 "local regression",
                 "a line of its own at every query, fitted to the rows near it; the model keeps its rows",
+                compared_for=(QUANTITY,),
+                simplicity=Simplicity.HOLDS_ROWS,
+                work=lambda n_rows, n_columns: 125.0 * n_rows**2 * n_columns,
                 options=(
                     Option(
                         "tau",

@@ -12,6 +12,7 @@ from certifit.models.learner import (
     Learner,
     Param,
     Params,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -106,6 +107,18 @@ def _goes_in_order(params: Params) -> Verb:
     return Verb.REDUCE if params["solver"] in ("lbfgs", "gradient-descent") else Verb.VISIT
 
 
+def _command(name: str, goal: str) -> Command:
+    return Command(
+        name,
+        "neural network",
+        "a neural network with one hidden layer",
+        goal=goal,
+        compared_for=(goal,),
+        simplicity=Simplicity.MANY_PARTS,
+        work=lambda n_rows, n_columns: 250_000.0 * n_rows,
+    )
+
+
 ROWS = (
     Learner(
         "mlp_regressor",
@@ -115,7 +128,7 @@ ROWS = (
         {"loss": choice("squared", *LOSSES), "delta": number(1.35, most=1e10, is_above=True), **_PARAMS},
         ("hidden_layer_sizes", "start", "encoder"),
         verb=_goes_in_order,
-        commands=(Command("regression-network", "neural network", "a neural network with one hidden layer", QUANTITY),),
+        commands=(_command("regression-network", QUANTITY),),
         record="models.network.modelfile:REGRESSOR",
     ),
     Learner(
@@ -127,7 +140,7 @@ ROWS = (
         ("hidden_layer_sizes", "start", "encoder"),
         always(Answer.CLASSES),
         verb=_goes_in_order,
-        commands=(Command("network", "neural network", "a neural network with one hidden layer", CLASSES),),
+        commands=(_command("network", CLASSES),),
         record="models.network.modelfile:CLASSIFIER",
     ),
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
-from certifit.data.roles import CLASSES
+from certifit.data.roles import CLASSES, QUANTITY
 from certifit.models.learner import (
     DERIVED,
     Answer,
     Command,
     Learner,
     Option,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -38,6 +40,11 @@ def _objective(told: Told) -> str:
     alpha = float(told.params["ccp_alpha"])
     cost = f"; then minimised over subtrees: impurity + {alpha:g} leaves" if alpha else ""
     return f"decreased by every split, greedily: sum over leaves of share x ({impurity}){cost}"
+
+
+def _work(n_rows: int, n_columns: int) -> float:
+    """Every column is sorted, and visited once per level."""
+    return 13.0 * n_rows * n_columns * math.log2(n_rows + 2)
 
 
 LEAVES = ("thresholds between values of rows, and the targets of leaves, of single rows too",)  # what its file stores
@@ -74,7 +81,10 @@ ROWS = (
                 "decision tree",
                 "a tree of questions about columns",
                 goal=CLASSES,
+                compared_for=(CLASSES,),
                 options=(_DEPTH, _LEAF, _BINS),
+                simplicity=Simplicity.ONE_TREE,
+                work=_work,
             ),
         ),
         record="models.trees.modelfile:CLASSIFIER",
@@ -92,7 +102,10 @@ ROWS = (
                 "regression-tree",
                 "regression tree",
                 "a tree of questions about columns",
+                compared_for=(QUANTITY,),
                 options=(_DEPTH, _LEAF, _BINS),
+                simplicity=Simplicity.ONE_TREE,
+                work=_work,
             ),
         ),
         record="models.trees.modelfile:REGRESSOR",

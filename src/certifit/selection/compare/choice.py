@@ -19,7 +19,7 @@ from certifit.data.source import Source
 from certifit.evaluation.metrics.intervals import Estimate, generator
 from certifit.models.folds import Candidate
 from certifit.runtime import one_blas_thread
-from certifit.selection.compare.rules import choose_each, simplicity
+from certifit.selection.compare.rules import NO_PREFERENCE, Preference, choose_each, choose_models, simplicity
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, of_mean
 from certifit.selection.folds.splits import group_keys
@@ -40,14 +40,14 @@ class Choosing:
     sizes : number of candidates of every model
     rules : "min" or "1se" of every model
     orders : simplicity of the candidates of every model that is chosen by "1se", else None
-    prefer : place of the model that is taken where it is within one standard error of the best; None for none
+    preference : which model is taken of those within one standard error of the best
     """
 
     names: Sequence[str]
     sizes: Sequence[int]
     rules: Sequence[str]
     orders: Sequence[Array | None]
-    prefer: int | None = None
+    preference: Preference = NO_PREFERENCE
 
     @staticmethod
     def of(names: Sequence[str], candidates: Sequence[Sequence[Candidate]], rules: Sequence[str]) -> Choosing:
@@ -56,9 +56,9 @@ class Choosing:
         orders = [simplicity(own) if rule == "1se" else None for own, rule in pairs]
         return Choosing(list(names), [len(own) for own in candidates], list(rules), orders)
 
-    def preferring(self, name: str | None) -> Choosing:
-        """The same with a preferred model, where it is one of them."""
-        return replace(self, prefer=self.names.index(name) if name in self.names else None)
+    def preferring(self, preference: Preference) -> Choosing:
+        """The same with preferred models."""
+        return replace(self, preference=preference)
 
     def first(self, name: str) -> int:
         """Place of the first candidate of a model."""
@@ -80,9 +80,8 @@ class Choosing:
         winners = np.where(np.isnan(means), -np.inf, means)[each[:, None], of_models]
         best = winners.argmax(axis=1)
         top, error = winners[each, best], errors[each, of_models[each, best]]
-        if self.prefer is not None:
-            best = np.where(winners[:, self.prefer] >= top - error, self.prefer, best)
-        return np.where(np.isfinite(top), of_models[each, best], -1)
+        taken = choose_models(winners, error, self.preference.ranks(self.names))
+        return np.where(np.isfinite(top), of_models[each, taken], -1)
 
     def _begins(self) -> list[int]:
         return [sum(self.sizes[:k]) for k in range(len(self.sizes))]
@@ -113,9 +112,9 @@ class Evidence:
     units: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     why_not: str = ""
 
-    def preferring(self, name: str | None) -> Evidence:
-        """The same for a choice that prefers a model."""
-        return replace(self, choosing=self.choosing.preferring(name))
+    def preferring(self, preference: Preference) -> Evidence:
+        """The same for a choice that prefers some models."""
+        return replace(self, choosing=self.choosing.preferring(preference))
 
     @property
     def n_candidates(self) -> int:

@@ -41,7 +41,7 @@ from certifit.selection.compare.leaders import (
 )
 from certifit.selection.compare.nested import Nested
 from certifit.selection.compare.nested import nested as nested_choice
-from certifit.selection.compare.rules import RULES, choose
+from certifit.selection.compare.rules import RULES, Preference, choose
 from certifit.selection.folds.class_validation import ClassValidation, validated
 from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
 from certifit.selection.folds.fold_scores import FoldScores, NoFit, mean_path, path_scores
@@ -65,8 +65,8 @@ def leaderboard(
     groups: UserLabels = None,
     offset: UserWeights = None,
     exposure: UserWeights = None,
-    prefer: str | None = None,
-    because: str = "it is preferred",
+    prefer: str | Sequence[Sequence[str]] | None = None,
+    because: str | Sequence[str] = "it is preferred",
     most_refits: int | None = None,
     nested: bool = False,
 ) -> Leaderboard:
@@ -88,6 +88,8 @@ def leaderboard(
     rule : {"min", "1se"}, default "min"
         Which candidate of a model is taken.
     prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
+        Or groups of names, the simplest models first, and a reason per group: chosen is the best model of the first
+        group that has one within one standard error of the best.
     most_refits : int or None, default None
         A model that sums over rows do not determine is tried on fewer candidates, evenly taken, until it needs at most
         so many refits; it is left out where fewer than 5 would remain. `notes` says so. A model without a fit on the
@@ -109,7 +111,8 @@ def leaderboard(
     >>> [entry.name for entry in board.entries][-1], sorted(board.best.params)
     ('mean of y', ['alpha'])
     """
-    jobs = _jobs(models, rule, prefer)
+    preference = Preference.of(prefer, because)
+    jobs = _jobs(models, rule, preference)
     is_of_classes = is_classifier(jobs[0].estimator)
     is_unasked = scoring is None
     scoring = (CLASS_SCORE if is_of_classes else _error_of(jobs)) if scoring is None else scoring
@@ -145,13 +148,12 @@ def leaderboard(
         raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
     entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
     evidence = _evidence(tried, first, scoring, "" if with_rows else TOO_MANY)
-    repeated = _nested(tried, evidence.preferring(prefer), rounds, scoring) if nested else None
+    repeated = _nested(tried, evidence.preferring(preference), rounds, scoring) if nested else None
     facts: dict[str, object] = {
         "scoring": scoring,
         "rule": rule,
         "weight": evidence.weight,
-        "prefer": prefer,
-        "because": because,
+        "preference": preference,
     }
     return Leaderboard.of(entries, **facts, notes=notes, evidence=evidence, nested=repeated)
 
@@ -220,14 +222,15 @@ class _Job:
     is_tuned: bool = False
 
 
-def _jobs(models: Mapping[str, BaseEstimator], rule: str, prefer: str | None) -> list[_Job]:
+def _jobs(models: Mapping[str, BaseEstimator], rule: str, preference: Preference) -> list[_Job]:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
     for taken in (BASELINE, RATE, SHARES):
         if taken in models:
             raise ValueError(f"The name {taken!r} is that of the baseline. Choose another.")
-    if prefer is not None and prefer not in models:
-        raise ValueError(f"prefer={prefer!r} is none of the models: {list(models)}.")
+    for preferred in preference.names:
+        if preferred not in models:
+            raise ValueError(f"prefer={preferred!r} is none of the models: {list(models)}.")
     jobs: list[_Job] = []
     for name, model in models.items():
         job = _Job(name, model, None, rule)

@@ -27,6 +27,7 @@ from certifit.models.metric import Metric
 from certifit.selection.compare.choice import Correction, Evidence, corrected
 from certifit.selection.compare.curves import CAUTION
 from certifit.selection.compare.nested import Nested
+from certifit.selection.compare.rules import NO_PREFERENCE, Preference, choose_models
 from certifit.selection.compare.words import choice_sentences
 from certifit.selection.folds.class_validation import ClassValidation, validated_by
 from certifit.selection.folds.fold_scores import CellMoments, FoldScores, state_scores
@@ -110,7 +111,7 @@ class Leaderboard:
 
     entries : list of Entry
     best : the model with the best mean score
-    chosen : `best`; or the preferred model, where it is within one standard error of the best; or the one named by
+    chosen : `best`; or a preferred model, where it is within one standard error of the best; or the one named by
         `joined(..., is_chosen=True)`
     baseline : the mean of y, or the shares of the classes
     weight : of the validation rows of every split
@@ -122,8 +123,7 @@ class Leaderboard:
     scoring: Scoring
     rule: str
     weight: Array
-    prefer: str | None = None
-    because: str = "it is preferred"
+    preference: Preference = NO_PREFERENCE
     notes: list[str] = field(default_factory=list)
     named: str | None = None
     evidence: Evidence | None = None
@@ -146,13 +146,13 @@ class Leaderboard:
 
     @cached_property
     def chosen(self) -> Entry:
-        """The one that was named; else the best, unless the preferred one is within one standard error of it."""
+        """The one that was named; else the best, unless a preferred one is within one standard error of it."""
         if self.named is not None:
             return self[self.named]
-        if self.prefer is None or self.prefer not in [entry.name for entry in self.entries]:
-            return self.best
-        wanted = self[self.prefer]
-        return wanted if wanted.score >= self.best.score - self.best.standard_error else self.best
+        models = [entry for entry in self.entries if entry.model is not None]
+        scores = np.nan_to_num([[entry.score for entry in models]], nan=-np.inf)
+        ranks = self.preference.ranks([entry.name for entry in models])
+        return models[int(choose_models(scores, np.array([self.best.standard_error]), ranks)[0])]
 
     @property
     def baseline(self) -> Entry:
@@ -166,7 +166,7 @@ class Leaderboard:
             return None
         params = list(self.chosen.candidates["params"])
         place = self.evidence.choosing.first(self.chosen.name) + params.index(self.chosen.params)
-        return corrected(self.evidence.preferring(self.prefer), place)
+        return corrected(self.evidence.preferring(self.preference), place)
 
     @property
     def corrected(self) -> Estimate | None:
@@ -268,7 +268,7 @@ class Leaderboard:
             return [f"{self.chosen.name!r} is chosen: it has the best mean score of {len(models)}."]
         return [
             f"{self.chosen.name!r} is chosen: it is within one standard error of the best, {self.best.name!r}, "
-            f"and {self.because}."
+            f"and {self.preference.reason(self.chosen.name)}."
         ]
 
     def _against_baseline(self) -> list[str]:

@@ -1,8 +1,9 @@
-"""Which candidate wins: the best mean score, or the simplest within one standard error of it."""
+"""Which candidate wins: the best mean score, or the simplest within one standard error of it; and which model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -26,6 +27,65 @@ SIMPLER = {
     "shrinkage": 1,
     "basis": -1,
 }
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Groups of models, the simplest first: the best model of the first group that is within one standard error of the
+    best of all is taken. A model in no group comes last. because: of every group, why its models are preferred.
+    """
+
+    groups: tuple[tuple[str, ...], ...] = ()
+    because: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(prefer: str | Sequence[Sequence[str]] | None, because: str | Sequence[str]) -> Preference:
+        """From one name, or groups of names."""
+        groups = () if prefer is None else ((prefer,),) if isinstance(prefer, str) else tuple(map(tuple, prefer))
+        reasons = (because,) * len(groups) if isinstance(because, str) else tuple(because)
+        if len(reasons) != len(groups):
+            raise ValueError(f"because must have one reason per group of prefer, {len(groups)}. Got {len(reasons)}.")
+        return Preference(groups, reasons)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all groups."""
+        return [name for group in self.groups for name in group]
+
+    def ranks(self, names: Sequence[str]) -> Array:
+        """The place of every model's group; models in no group have the place behind the last."""
+        place = {name: k for k, group in enumerate(self.groups) for name in group}
+        return np.array([place.get(name, len(self.groups)) for name in names])
+
+    def rank(self, name: str) -> int:
+        """The place of a model's group."""
+        return int(self.ranks([name])[0])
+
+    def reason(self, name: str) -> str:
+        """Why a model is preferred."""
+        return self.because[self.rank(name)]
+
+    def without(self, name: str) -> Preference:
+        """The same with a model in no group."""
+        groups = tuple(tuple(other for other in group if other != name) for group in self.groups)
+        return Preference(groups, self.because)
+
+
+NO_PREFERENCE = Preference()
+
+
+def choose_models(scores: Array, error: Array, ranks: Array) -> Array:
+    """Places of the models taken, choices x models: of those within one standard error of the best the first in rank.
+
+    error: of the best of every choice. Models of equal rank: the better one.
+    """
+    best = scores.argmax(axis=1)
+    top = scores[np.arange(len(scores)), best]
+    is_near = scores >= (top - error)[:, None]  # nothing is near where one split tells no error
+    rank = np.where(is_near, ranks, np.inf)
+    is_first = is_near & (rank == rank.min(axis=1, keepdims=True))
+    taken = np.where(is_first, scores, -np.inf).argmax(axis=1)
+    return np.asarray(np.where(is_near.any(axis=1), taken, best))
 
 
 def choose(mean: Array, error: Array, candidates: Sequence[Candidate], rule: str) -> int:
