@@ -2,8 +2,11 @@
 
 #include <cmath>
 
+#include "../losses.hpp"
 #include "../tree/bins.hpp"
+#include "../tree/boosted.hpp"
 #include "check.hpp"
+#include "paths.hpp"
 
 namespace certifit {
 namespace {
@@ -11,8 +14,8 @@ namespace {
 using namespace nb::literals;
 using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Indices = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = NodeNumbers;
+using Flags = NodeFlags;
 using Directions = nb::ndarray<const int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -25,8 +28,9 @@ nb::object matrix_of(std::vector<T>&& values, size_t n_rows, size_t n_columns) {
 
 // Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of
 // different offsets are different. None where a value is not finite.
+// n_levels: of every column, the offset left out; 0 where it is no category.
 nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, bool has_offset, size_t max_bins,
-                            int threads) {
+                            std::optional<Flags> n_levels, int threads) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_size("y", y.shape(0), rows.n_rows);
@@ -36,18 +40,26 @@ nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, 
   check(rows.n_columns > static_cast<size_t>(has_offset), "boosting needs a column");
   TreeRows merged;
   Bins bins;
-  std::vector<uint8_t> codes;
+  ColumnRules rules;
+  std::vector<uint8_t> codes, n_bins;
+  if (n_levels) {
+    check_size("n_levels", n_levels->shape(0), rows.n_columns - has_offset);
+    rules.n_levels.assign(n_levels->data(), n_levels->data() + n_levels->shape(0));
+    if (has_offset) rules.n_levels.push_back(0);
+  }
   const bool is_finite = run(threads, [&](Crew& crew) {
     merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    bins = binned(merged, bin_edges(merged, max_bins, {}, crew), {}, crew);
+    bins = binned(merged, bin_edges(merged, max_bins, rules, crew), rules, crew);
     const size_t p = rows.n_columns - has_offset, n = merged.n_rows;
+    for (size_t j = 0; j < p; ++j)
+      n_bins.push_back(rules.is_levels(j) ? rules.n_levels[j] : static_cast<uint8_t>(bins.edges[j].size() + 1));
     codes.resize(n * p);
     constexpr size_t block_rows = 4096;
     crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
       for (size_t j = 0; j < p; ++j)
         for (size_t i = block * block_rows; i < std::min(n, (block + 1) * block_rows); ++i)
-          codes[i * p + j] = bins.column(j)[i];
+          codes[i * p + j] = std::min(bins.column(j)[i], n_bins[j]);  // missing values behind the bins
     });
     return true;
   });
@@ -55,10 +67,12 @@ nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, 
   const size_t p = rows.n_columns - has_offset, n = merged.n_rows;
   nb::dict out;
   std::vector<double> whole(n * p);
-  for (size_t j = 0; j < p; ++j)
-    for (size_t i = 0; i < n; ++i) whole[i * p + j] = merged.column(j)[i];
+  for (size_t begin = 0; begin < n; begin += 256)
+    for (size_t j = 0; j < p; ++j)
+      for (size_t i = begin; i < std::min(n, begin + 256); ++i) whole[i * p + j] = merged.column(j)[i];
   out["X"] = matrix_of(std::move(whole), n, p);
   out["codes"] = matrix_of(std::move(codes), n, p);
+  out["n_bins"] = array_of(std::move(n_bins));
   nb::list edges;
   for (size_t j = 0; j < p; ++j) edges.append(array_of(std::move(bins.edges[j])));
   out["edges"] = edges;
@@ -69,19 +83,37 @@ nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, 
   return out;
 }
 
-nb::object grow_newton_py(Codes codes, Vector slope, Vector curvature, Places rows, Places columns, size_t max_depth,
+nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optional<Flags> n_levels, Vector slope,
+                          Vector curvature, Vector weight, Places rows, Places columns, size_t max_depth,
                           size_t max_leaves, size_t min_rows_leaf, double ridge, bool is_best_first,
                           std::optional<Directions> direction, int threads) {
   const size_t n = codes.shape(0), p = codes.shape(1);
+  check_size("by_column", by_column.shape(0), p);
+  check_size("rows of by_column", by_column.shape(1), n);
+  check_size("n_bins", n_bins.shape(0), p);
+  if (n_levels) check_size("n_levels", n_levels->shape(0), p);
   check_size("slope", slope.shape(0), n);
   check_size("curvature", curvature.shape(0), n);
+  check_size("weight", weight.shape(0), n);
   if (direction) check_size("direction", direction->shape(0), p);
   check(rows.shape(0) > 0 && columns.shape(0) > 0, "a tree needs a row and a column");
+  check(rows.shape(0) < size_t{1} << 28, "boosting needs fewer than 2^28 rows");
   for (size_t k = 0; k < rows.shape(0); ++k) check(rows.data()[k] < n, "a row is not there");
   for (size_t k = 0; k < columns.shape(0); ++k) check(columns.data()[k] < p, "a column is not there");
   check(max_leaves > 0 && max_leaves < size_t{1} << 30 && ridge >= 0, "max_leaves or ridge is out of range");
-  const NewtonRows all{
-      n, p, codes.data(), slope.data(), curvature.data(), rows.data(), rows.shape(0), columns.data(), columns.shape(0)};
+  const NewtonRows all{n,
+                       p,
+                       codes.data(),
+                       by_column.data(),
+                       n_bins.data(),
+                       n_levels ? n_levels->data() : nullptr,
+                       slope.data(),
+                       curvature.data(),
+                       weight.data(),
+                       rows.data(),
+                       rows.shape(0),
+                       columns.data(),
+                       columns.shape(0)};
   const NewtonPlan plan{max_depth, max_leaves,    min_rows_leaf,
                         ridge,     is_best_first, direction ? direction->data() : nullptr};
   NewtonTree tree = run(threads, [&](Crew& crew) { return grow_newton(all, plan, crew); });
@@ -97,35 +129,84 @@ nb::object grow_newton_py(Codes codes, Vector slope, Vector curvature, Places ro
   out["is_missing_left"] = of_nodes(uint8_t{}, [](const NewtonNode& node) { return node.is_missing_left; });
   out["value"] = of_nodes(double{}, [](const NewtonNode& node) { return node.value; });
   out["gain"] = of_nodes(double{}, [](const NewtonNode& node) { return node.gain; });
+  out["weight"] = of_nodes(double{}, [](const NewtonNode& node) { return node.weight; });
   out["leaves"] = array_of(std::move(tree.leaves));
+  std::vector<uint64_t> words;
+  for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
+  out["sets"] = matrix_of(std::move(words), tree.sets.size(), 4);
   return out;
+}
+
+// Losses of rows at their scores, and slopes and curvatures times their weights.
+nb::object row_losses_py(int loss, double parameter, Vector y, Vector z, Vector weight, int threads) {
+  const size_t n = y.shape(0);
+  check_size("z", z.shape(0), n);
+  check_size("weight", weight.shape(0), n);
+  check(loss >= 0 && loss < n_losses, "loss is not in the table");
+  std::vector<double> value(n), slope(n), curvature(n);
+  run(threads, [&](Crew& crew) {
+    constexpr size_t block_rows = 16384, lanes = sizeof(Vec) / sizeof(double);
+    crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
+      const size_t end = std::min(n, (block + 1) * block_rows);
+      with_loss(static_cast<Loss>(loss), parameter, [&](auto loss_of) {
+        for (size_t i = block * block_rows; i < end; i += lanes) {
+          const size_t count = std::min(lanes, end - i);
+          Vec at_y = broadcast(1.0), at_z = broadcast(0.0), w = broadcast(1.0);
+          std::memcpy(&at_y, y.data() + i, count * sizeof(double));
+          std::memcpy(&at_z, z.data() + i, count * sizeof(double));
+          std::memcpy(&w, weight.data() + i, count * sizeof(double));
+          const LossAt at = loss_of(at_y, at_z);
+          const Vec g = w * at.slope, h = w * at.curvature;
+          std::memcpy(value.data() + i, &at.value, count * sizeof(double));
+          std::memcpy(slope.data() + i, &g, count * sizeof(double));
+          std::memcpy(curvature.data() + i, &h, count * sizeof(double));
+        }
+        return true;
+      });
+    });
+    return true;
+  });
+  return nb::make_tuple(array_of(std::move(value)), array_of(std::move(slope)), array_of(std::move(curvature)));
+}
+
+// Leaves of rows in one tree of boosting, and sums of slopes, curvatures, |slopes| and weights over them.
+nb::object sum_leaves_py(Matrix X, Indices feature, Indices left, Vector threshold, Flags is_missing_left,
+                         std::optional<Flags> n_levels, std::optional<LevelSets> sets, Vector slope, Vector curvature,
+                         Vector weight, std::optional<Flags> is_drawn, int threads) {
+  const size_t n = X.shape(0), n_nodes = left.shape(0);
+  const TreeArrays tree{feature, left, threshold, is_missing_left, n_levels, sets};
+  tree.check_sizes(X.shape(1));
+  const Paths paths = tree.checked(0, n_nodes, X.shape(1));
+  check_size("slope", slope.shape(0), n);
+  check_size("curvature", curvature.shape(0), n);
+  check_size("weight", weight.shape(0), n);
+  if (is_drawn) check_size("is_drawn", is_drawn->shape(0), n);
+  check(n > 0, "a tree needs a row");
+  LeafSums all = run(threads, [&](Crew& crew) {
+    return sum_leaves(X.data(), n, X.shape(1), paths, slope.data(), curvature.data(), weight.data(),
+                      is_drawn ? is_drawn->data() : nullptr, crew);
+  });
+  return nb::make_tuple(array_of(std::move(all.leaves)), matrix_of(std::move(all.sums), n_nodes, 4));
 }
 
 // scores += value of the leaf of tree t, in column t % width, for the trees [first, last).
 nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left, Vector threshold,
-                        Flags is_missing_left, Vector value, size_t width, size_t first, size_t last, int threads) {
+                        Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
+                        Vector value, size_t width, size_t first, size_t last, int threads) {
   HeldRows held(x);
   const Rows& rows = held.rows;
-  const size_t n_nodes = left.shape(0);
-  check_size("feature", feature.shape(0), n_nodes);
-  check_size("threshold", threshold.shape(0), n_nodes);
-  check_size("is_missing_left", is_missing_left.shape(0), n_nodes);
-  check_size("value", value.shape(0), n_nodes);
+  const TreeArrays arrays{feature, left, threshold, is_missing_left, n_levels, sets};
+  arrays.check_sizes(rows.n_columns);
+  check_size("value", value.shape(0), left.shape(0));
   check(width > 0 && width < size_t{1} << 20, "width is out of range");
   check(first <= last && last < ends.shape(0), "trees are out of range");
+  std::vector<Paths> paths;
   std::vector<std::vector<Step>> trees;
   for (size_t t = first; t < last; ++t) {
     const int64_t begin = ends.data()[t], end = ends.data()[t + 1];
-    check(begin >= 0 && begin < end && end <= static_cast<int64_t>(n_nodes), "ends do not rise");
-    const auto n = static_cast<size_t>(end - begin);
-    for (size_t k = 0; k < n; ++k) {
-      const int64_t child = left.data()[begin + k], column = feature.data()[begin + k];
-      if (child == 0) continue;
-      check(child > static_cast<int64_t>(k) && child < static_cast<int64_t>(n) - 1, "a child is not behind its parent");
-      check(column >= 0 && column < static_cast<int64_t>(rows.n_columns), "a column is not there");
-    }
-    trees.push_back(steps_of(
-        {n, feature.data() + begin, left.data() + begin, threshold.data() + begin, is_missing_left.data() + begin}));
+    check(begin >= 0 && begin < end && end <= static_cast<int64_t>(left.shape(0)), "ends do not rise");
+    paths.push_back(arrays.checked(static_cast<size_t>(begin), static_cast<size_t>(end), rows.n_columns));
+    trees.push_back(steps_of(paths.back()));
   }
   std::vector<double> scores(rows.n_rows * width, 0.0);
   std::atomic<bool> is_finite{true};
@@ -147,8 +228,13 @@ nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left,
       for (size_t t = 0; t < trees.size(); ++t) {
         const double* values = value.data() + ends.data()[first + t];
         double* out = scores.data() + begin * width + (first + t) % width;
-        for_each_leaf(dense.data(), p, trees[t].data(), places.data(), count,
-                      [&](uint32_t place, int32_t leaf) { out[place * width] += values[leaf]; });
+        if (n_levels) {
+          for (size_t k = 0; k < count; ++k)
+            out[k * width] += values[leaf_among_levels(dense.data() + k * p, trees[t].data(), paths[t])];
+        } else {
+          for_each_leaf(dense.data(), p, trees[t].data(), places.data(), count,
+                        [&](uint32_t place, int32_t leaf) { out[place * width] += values[leaf]; });
+        }
       }
     });
     return true;
@@ -161,13 +247,20 @@ nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left,
 
 void bind_newton(nb::module_& m) {
   m.def("boosting_rows", boosting_rows_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "has_offset"_a,
-        "max_bins"_a, "threads"_a);
-  m.def("grow_newton", grow_newton_py, "codes"_a.noconvert(), "slope"_a.noconvert(), "curvature"_a.noconvert(),
+        "max_bins"_a, "n_levels"_a.noconvert().none(), "threads"_a);
+  m.def("grow_newton", grow_newton_py, "codes"_a.noconvert(), "by_column"_a.noconvert(), "n_bins"_a.noconvert(),
+        "n_levels"_a.noconvert().none(), "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(),
         "rows"_a.noconvert(), "columns"_a.noconvert(), "max_depth"_a, "max_leaves"_a, "min_rows_leaf"_a, "ridge"_a,
         "is_best_first"_a, "direction"_a.noconvert().none(), "threads"_a);
+  m.def("row_losses", row_losses_py, "loss"_a, "parameter"_a, "y"_a.noconvert(), "z"_a.noconvert(),
+        "weight"_a.noconvert(), "threads"_a);
+  m.def("sum_leaves", sum_leaves_py, "X"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
+        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
+        "sets"_a.noconvert().none(), "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(),
+        "is_drawn"_a.noconvert().none(), "threads"_a);
   m.def("add_trees", add_trees_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
-        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "value"_a.noconvert(), "width"_a, "first"_a,
-        "last"_a, "threads"_a);
+        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
+        "sets"_a.noconvert().none(), "value"_a.noconvert(), "width"_a, "first"_a, "last"_a, "threads"_a);
 }
 
 }  // namespace certifit

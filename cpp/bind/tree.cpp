@@ -5,6 +5,7 @@
 #include "../tree/binned.hpp"
 #include "../tree/boost.hpp"
 #include "check.hpp"
+#include "paths.hpp"
 
 namespace certifit {
 namespace {
@@ -150,32 +151,9 @@ nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, cons
 nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshold, Flags is_missing_left,
                         std::optional<Flags> n_levels, std::optional<Words> sets, bool with_ranges, int threads) {
   HeldRows held(x);
-  const size_t n = left.shape(0);
-  check(n > 0 && n < size_t{1} << 31, "a tree needs 1 to 2^31 - 1 nodes");
-  check_size("feature", feature.shape(0), n);
-  check_size("threshold", threshold.shape(0), n);
-  check_size("is_missing_left", is_missing_left.shape(0), n);
-  check(n_levels.has_value() == sets.has_value(), "sets of levels go with categories");
-  if (n_levels) check_size("n_levels", n_levels->shape(0), held.rows.n_columns);
-  if (sets) check_size("words of a set", sets->shape(1), 4);
-  for (size_t k = 0; k < n; ++k) {
-    const int64_t child = left.data()[k], column = feature.data()[k];
-    if (child == 0) continue;
-    check(child > static_cast<int64_t>(k) && child < static_cast<int64_t>(n) - 1, "a child is not behind its parent");
-    check(column >= 0 && column < static_cast<int64_t>(held.rows.n_columns),
-          "a node splits a column that is not there");
-    if (!n_levels || n_levels->data()[column] == 0) continue;
-    const double number = threshold.data()[k];
-    check(number >= 0 && number < static_cast<double>(sets->shape(0)) && number == std::floor(number),
-          "a node has a set of levels that is not there");
-  }
-  const Paths paths{n,
-                    feature.data(),
-                    left.data(),
-                    threshold.data(),
-                    is_missing_left.data(),
-                    n_levels ? n_levels->data() : nullptr,
-                    n_levels ? sets->data() : nullptr};
+  const TreeArrays tree{feature, left, threshold, is_missing_left, n_levels, sets};
+  tree.check_sizes(held.rows.n_columns);
+  const Paths paths = tree.checked(0, left.shape(0), held.rows.n_columns);
   Walk walk = run(threads, [&](Crew& crew) { return walk_rows(held.rows, paths, with_ranges, crew); });
   return nb::make_tuple(array_of(std::move(walk.leaves)), to_numpy(std::move(walk.below)),
                         to_numpy(std::move(walk.above)), walk.is_finite);

@@ -1,173 +1,255 @@
+// Splits are searched on histograms of whole numbers (packed.hpp); values, gains and weights of the tree that comes out
+// are sums of the rows themselves.
 #include "newton.hpp"
 
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <queue>
+
+#include "packed.hpp"
 
 namespace certifit {
 namespace {
 
-constexpr size_t n_bins = 256, missing = 255, columns_of_block = 8;
+constexpr size_t shared_cells = 400000;  // cells that are added to or looked at, from which threads share them
 constexpr double tie = 1e-12;  // gains that differ by less, relative to the node's, are equal: the first is taken
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// Sums of the rows of a bin. Four numbers are added at once.
-struct Cell {
-  double g = 0, h = 0, n = 0, unused = 0;
-  void add(const Cell& other) {
-    g += other.g;
-    h += other.h;
-    n += other.n;
-  }
-  Cell less(const Cell& other) const { return {g - other.g, h - other.h, n - other.n, 0}; }
-};
-typedef double Four __attribute__((vector_size(32), aligned(8)));
-
-using Histogram = std::vector<Cell>;  // of the columns that are tried, n_bins each
-
-struct Range {
+struct Bounds {
   double low = -infinite, high = infinite;
 };
 
 struct Split {
-  double gain = 0;
-  size_t column = 0;
-  uint8_t bin = 0;
+  double gain = 0;  // in units of packed sums
+  size_t column = 0, bin = 0;
+  Levels levels{};
   bool is_missing_left = false, is_found = false;
+  Cell left{};
   double left_value = 0, right_value = 0;
 };
 
+constexpr size_t nowhere = ~size_t{0};
+
 struct Leaf {
   size_t node, depth, begin, end;
-  Cell sum;
-  Range range;
-  Histogram histogram;
+  Cell sum{};
+  Bounds bounds;
+  size_t histogram = nowhere;  // its place among those that are kept
   Split split;
+  size_t size() const { return end - begin; }
+};
+
+// Sums of the bins up to each of a column, and which cuts leave enough rows on both sides: those in [begin, end).
+struct Cuts {
+  double g[256], h[256], gain[256];
+  size_t begin = 0, end = 0;
 };
 
 class Grower {
  public:
-  Grower(const NewtonRows& rows, const NewtonPlan& plan, Crew& crew) : rows_(rows), plan_(plan), crew_(crew) {
-    order_.assign(rows.rows, rows.rows + rows.n_drawn);
-    moved_.resize(rows.n_drawn);
-    terms_.resize(rows.n_rows);
-    for (size_t i = 0; i < rows.n_rows; ++i) terms_[i] = {rows.slope[i], rows.curvature[i], 1, 0};
+  Grower(const NewtonRows& rows, const NewtonPlan& plan, Crew& crew)
+      : rows_(rows),
+        plan_(plan),
+        crew_(crew),
+        packed_(rows.slope, rows.curvature, rows.rows, rows.n_drawn, rows.n_rows),
+        ridge_(packed_.mass_unit() > 0 ? plan.ridge / packed_.mass_unit() : 0.0),
+        least_(std::max<size_t>(plan.min_rows_leaf, 1)),
+        order_(rows.rows, rows.rows + rows.n_drawn),
+        moved_(rows.n_drawn),
+        best_(rows.n_tried) {
+    for (size_t k = 0; k < rows.n_tried; ++k) {
+      first_.push_back(static_cast<uint32_t>(n_cells_));
+      n_cells_ += rows.n_bins[rows.columns[k]] + size_t{1};
+    }
   }
 
   NewtonTree grow() {
     tree_.nodes.emplace_back();
-    tree_.leaves.assign(rows_.n_rows, -1);
-    auto root = std::make_unique<Leaf>();
-    root->node = root->depth = root->begin = 0;
-    root->end = order_.size();
-    for (uint32_t row : order_) root->sum.add(terms_[row]);
-    tree_.nodes[0].value = value(root->sum, root->range);
-    offer(std::move(root), true);
+    Leaf root{0, 0, 0, order_.size(), {}, {}, nowhere, {}};
+    for (uint32_t row : order_)
+      if (packed_.is_legal()) root.sum += packed_.terms()[row];
+    if (packed_.is_legal() && plan_.max_leaves > 1 && can_split(root)) {
+      root.histogram = take();
+      add_rows(root);
+      search(root);
+    }
+    offer(root);
     for (size_t n_leaves = 1; n_leaves < plan_.max_leaves && !open_.empty(); ++n_leaves) {
       if (!crew_.keep_going()) throw Interrupted();
-      auto leaf = std::move(leaves_[open_.top().place]);
+      const size_t place = open_.top().place;
       open_.pop();
-      split(*leaf);
+      split(place, n_leaves + 1 < plan_.max_leaves);
     }
-    for (auto& leaf : leaves_)
-      if (leaf) close(*leaf);
-    lead_others();
+    settle();
     return std::move(tree_);
   }
 
  private:
-  double value(const Cell& sum, const Range& range) const {
-    const double mass = sum.h + plan_.ridge;
-    return mass > 0 ? std::clamp(-sum.g / mass, range.low, range.high) : 0.0;
+  // Values of leaves in units of the packed sums: their order and their middles are what bounds need.
+  double value(const Cell& sum, const Bounds& bounds) const {
+    const double mass = packed_.mass(sum) + ridge_;
+    return mass > 0 ? std::clamp(-static_cast<double>(sum.sum) / mass, bounds.low, bounds.high) : 0.0;
   }
 
-  // Twice what a leaf takes from the second-order model, at its value.
-  double worth(const Cell& sum, double value) const { return -value * (2 * sum.g + (sum.h + plan_.ridge) * value); }
-  double worth(const Cell& sum) const {
-    const double mass = sum.h + plan_.ridge;
-    return mass > 0 ? sum.g * sum.g / mass : 0.0;
+  // Twice what a leaf takes from the second-order model, at its value, or at the best.
+  double worth(const Cell& sum, double value) const {
+    return -value * (2 * static_cast<double>(sum.sum) + (packed_.mass(sum) + ridge_) * value);
   }
+  static double worth(double g, double mass) { return mass > 0 ? g * g / mass : 0.0; }
+  double worth(const Cell& sum) const { return worth(static_cast<double>(sum.sum), packed_.mass(sum) + ridge_); }
 
-  size_t n_blocks() const { return (rows_.n_tried + columns_of_block - 1) / columns_of_block; }
-
-  void add_rows(const uint32_t* order, size_t n, size_t first, size_t last, Histogram& histogram) const {
-    constexpr size_t ahead = 12;
-    size_t columns[columns_of_block];
-    for (size_t k = first; k < last; ++k) columns[k - first] = rows_.columns[k];
-    for (size_t i = 0; i < n; ++i) {
-      if (i + ahead < n) {
-        __builtin_prefetch(rows_.codes + order[i + ahead] * rows_.n_columns + columns[0]);
-        __builtin_prefetch(&terms_[order[i + ahead]]);
-      }
-      const uint8_t* codes = rows_.codes + order[i] * rows_.n_columns;
-      const Four term = *reinterpret_cast<const Four*>(&terms_[order[i]]);
-      Cell* cells = histogram.data() + first * n_bins;
-      for (size_t k = 0; k < last - first; ++k)
-        *reinterpret_cast<Four*>(&cells[k * n_bins + codes[columns[k]]]) += term;
+  size_t take() {
+    if (!free_.empty()) {
+      const size_t place = free_.back();
+      free_.pop_back();
+      return place;
     }
+    histograms_.emplace_back(n_cells_ + 256, Cell{});  // a code that no bin has stays inside
+    return histograms_.size() - 1;
   }
 
-  // Sums of the leaf's bins, added up or what the sibling leaves of those of the parent, and its best split.
-  void search(Leaf& leaf, const Histogram* parent, const Leaf* sibling) {
-    if (!parent)
-      leaf.histogram.assign(rows_.n_tried * n_bins, Cell{});
-    else
-      leaf.histogram.resize(rows_.n_tried * n_bins);
-    std::vector<Split> best(rows_.n_tried);
-    const auto of_columns = [&](size_t block) {
-      const size_t first = block * columns_of_block, last = std::min(rows_.n_tried, first + columns_of_block);
-      if (parent) {
-        for (size_t k = first * n_bins; k < last * n_bins; ++k)
-          leaf.histogram[k] = (*parent)[k].less(sibling->histogram[k]);
-      } else {
-        add_rows(order_.data() + leaf.begin, leaf.end - leaf.begin, first, last, leaf.histogram);
-      }
-      for (size_t k = first; k < last; ++k) best[k] = scan(leaf, k);
+  void give_back(Leaf& leaf) {
+    if (leaf.histogram != nowhere) free_.push_back(leaf.histogram);
+    leaf.histogram = nowhere;
+  }
+
+  // Many rows are summed in parts that threads share; parts of whole numbers add up to the same in any order.
+  void add_rows(const Leaf& leaf) {
+    const uint32_t* order = leaf.size() == rows_.n_rows ? nullptr : order_.data() + leaf.begin;
+    const size_t n_parts = leaf.size() * rows_.n_tried < shared_cells ? 1 : 4, size = leaf.size() / n_parts + 1;
+    size_t places[4] = {leaf.histogram};
+    for (size_t part = 1; part < n_parts; ++part) places[part] = take();
+    const auto sum_part = [&](size_t part) {
+      const size_t begin = std::min(leaf.size(), part * size), end = std::min(leaf.size(), begin + size);
+      std::vector<Cell>& cells = histograms_[places[part]];
+      std::fill(cells.begin(), cells.end(), Cell{});
+      add_packed(rows_, packed_.terms(), order ? order + begin : nullptr, begin, end - begin, first_.data(),
+                 cells.data());
     };
-    if ((leaf.end - leaf.begin) * rows_.n_tried > 20000) {
-      crew_.for_each_block(n_blocks(), of_columns);
-    } else {
-      for (size_t block = 0; block < n_blocks(); ++block) of_columns(block);
+    if (n_parts == 1) return sum_part(0);
+    crew_.for_each_block(n_parts, sum_part);
+    Cell* whole = histograms_[leaf.histogram].data();
+    for (size_t part = 1; part < n_parts; ++part) {
+      const Cell* cells = histograms_[places[part]].data();
+      for (size_t k = 0; k < n_cells_; ++k) whole[k] += cells[k];
+      free_.push_back(places[part]);
     }
-    for (const Split& split : best)
-      if (split.is_found && split.gain > leaf.split.gain + tie * worth(leaf.sum)) leaf.split = split;
+  }
+
+  void search(Leaf& leaf) {
+    if (n_cells_ < shared_cells / 8) {
+      for (size_t k = 0; k < rows_.n_tried; ++k) best_[k] = scan(leaf, k);
+    } else {
+      crew_.for_each_block(rows_.n_tried, [&](size_t k) { best_[k] = scan(leaf, k); });
+    }
+    double most = 0;
+    for (const Split& split : best_) most = std::max(most, split.gain);
+    const double equal = tie * (worth(leaf.sum) + most);
+    leaf.split = {};
+    for (const Split& split : best_)
+      if (split.is_found && split.gain >= most - equal && !leaf.split.is_found) leaf.split = split;
   }
 
   Split scan(const Leaf& leaf, size_t k) const {
-    const size_t column = rows_.columns[k];
-    const Cell* cells = leaf.histogram.data() + k * n_bins;
-    const int direction = plan_.direction ? plan_.direction[column] : 0;
-    const double whole = plan_.direction ? worth(leaf.sum, value(leaf.sum, leaf.range)) : worth(leaf.sum);
-    const auto least = static_cast<double>(plan_.min_rows_leaf);
-    const bool has_missing = cells[missing].n > 0;
+    const size_t column = rows_.columns[k], n_bins = rows_.n_bins[column];
+    const Cell* cells = histograms_[leaf.histogram].data() + first_[k];
+    const Cell missing = cells[n_bins];
+    uint8_t order[256];
+    const bool is_levels = rows_.n_levels && rows_.n_levels[column] != 0;
+    const size_t n_codes = is_levels ? levels_in_order(cells, n_bins, order) : n_bins;
     Split best;
     best.column = column;
-    best.gain = tie * (std::fabs(whole) + worth(leaf.sum));
     for (const bool is_missing_left : {false, true}) {
-      if (is_missing_left && !has_missing) break;
-      Cell left = is_missing_left ? cells[missing] : Cell{};
-      for (size_t bin = 0; bin < missing; ++bin) {
-        if (cells[bin].n == 0) continue;
-        left.add(cells[bin]);
-        const Cell right = leaf.sum.less(left);
-        if (right.n < least || right.n < 1) break;
-        if (left.n < least) continue;
-        double gain, left_value = 0, right_value = 0;
-        if (plan_.direction) {
-          left_value = value(left, leaf.range);
-          right_value = value(right, leaf.range);
-          if (direction * (right_value - left_value) < 0) continue;
-          gain = worth(left, left_value) + worth(right, right_value) - whole;
-        } else {
-          gain = worth(left) + worth(right) - whole;
-        }
-        if (!(gain > best.gain * (1 + tie)) || !std::isfinite(gain)) continue;
-        best = {gain, column, static_cast<uint8_t>(bin), is_missing_left, true, left_value, right_value};
-        if (!has_missing) best.is_missing_left = 2 * left.n > leaf.sum.n;
-      }
+      if (is_missing_left && packed_.rows(missing) == 0) break;
+      const Cell start = is_missing_left ? missing : Cell{};
+      const uint8_t* moved = is_levels ? order : nullptr;
+      const bool is_better = plan_.direction ? scan_bounded(leaf, column, cells, moved, start, n_codes, best)
+                                             : scan_free(leaf, cells, moved, start, n_codes, best);
+      if (is_better) best.is_missing_left = is_missing_left;
     }
+    if (!best.is_found) return best;
+    if (is_levels) keep_levels(cells, order, n_codes, best, leaf);
+    if (packed_.rows(missing) == 0) best.is_missing_left = 2 * packed_.rows(best.left) > leaf.size();
     return best;
+  }
+
+  // Levels with rows, by their values: the best set of levels is one end of this order.
+  size_t levels_in_order(const Cell* cells, size_t n_levels, uint8_t* order) const {
+    size_t n = 0;
+    for (size_t code = 0; code < n_levels; ++code)
+      if (packed_.rows(cells[code]) > 0) order[n++] = static_cast<uint8_t>(code);
+    double values[256];
+    for (size_t k = 0; k < n; ++k) values[order[k]] = value(cells[order[k]], {});
+    std::stable_sort(order, order + n, [&](uint8_t a, uint8_t b) { return values[a] < values[b]; });
+    return n;
+  }
+
+  // Of the levels in their order the first best.bin + 1 go left; those that no row has go where more rows go.
+  void keep_levels(const Cell* cells, const uint8_t* order, size_t n_codes, Split& best, const Leaf& leaf) const {
+    for (size_t k = 0; k <= best.bin && k < n_codes; ++k) best.levels[order[k] >> 6] |= uint64_t{1} << (order[k] & 63);
+    if (2 * packed_.rows(best.left) <= leaf.size()) return;
+    for (size_t code = 0; code < rows_.n_levels[best.column]; ++code)
+      if (packed_.rows(cells[code]) == 0) best.levels[code >> 6] |= uint64_t{1} << (code & 63);
+  }
+
+  // The gains of all cuts at once; the first that is as good as the best.
+  bool scan_free(const Leaf& leaf, const Cell* cells, const uint8_t* order, Cell left, size_t n, Split& best) const {
+    Cuts cuts;
+    const Cell start = left;
+    cuts.end = 0;
+    for (size_t k = 0; k < n; ++k) {
+      left += cells[order ? order[k] : k];
+      cuts.g[k] = static_cast<double>(left.sum);
+      cuts.h[k] = packed_.mass(left);
+      const size_t n_left = packed_.rows(left);
+      cuts.begin += n_left < least_;
+      cuts.end += n_left + least_ <= leaf.size();
+    }
+    const double g = static_cast<double>(leaf.sum.sum), h = packed_.mass(leaf.sum), ridge = ridge_;
+    double most = -infinite;
+    for (size_t k = cuts.begin; k < cuts.end; ++k) {
+      const double left_mass = cuts.h[k] + ridge, right_mass = h - cuts.h[k] + ridge, rest = g - cuts.g[k];
+      const double on_left = left_mass > 0 ? cuts.g[k] * cuts.g[k] / left_mass : 0.0;
+      const double on_right = right_mass > 0 ? rest * rest / right_mass : 0.0;
+      cuts.gain[k] = on_left + on_right;
+      most = std::max(most, cuts.gain[k]);
+    }
+    const double whole = worth(leaf.sum), equal = tie * (whole + most);
+    if (!(most - whole > std::max(best.gain, 0.0) + equal) || !std::isfinite(most)) return false;
+    size_t at = cuts.begin;
+    while (cuts.gain[at] < most - equal) ++at;
+    best.gain = most - whole;
+    best.bin = at;
+    best.is_found = true;
+    best.left = start;
+    for (size_t k = 0; k <= at; ++k) best.left += cells[order ? order[k] : k];
+    return true;
+  }
+
+  // Where columns have directions: values of both sides keep within the bounds of the leaf.
+  bool scan_bounded(const Leaf& leaf, size_t column, const Cell* cells, const uint8_t* order, Cell left, size_t n,
+                    Split& best) const {
+    const int direction = plan_.direction[column];
+    const double whole = worth(leaf.sum, value(leaf.sum, leaf.bounds)), equal = tie * worth(leaf.sum);
+    bool is_better = false;
+    for (size_t bin = 0; bin < n; ++bin) {
+      left += cells[order ? order[bin] : bin];
+      const size_t n_left = packed_.rows(left);
+      if (n_left + least_ > leaf.size()) break;
+      if (n_left < least_) continue;
+      const Cell right = leaf.sum - left;
+      const double left_value = value(left, leaf.bounds), right_value = value(right, leaf.bounds);
+      if (direction * (right_value - left_value) < 0) continue;
+      const double gain = worth(left, left_value) + worth(right, right_value) - whole;
+      if (!(gain > best.gain * (1 + tie) + (best.is_found ? 0.0 : equal)) || !std::isfinite(gain)) continue;
+      best.gain = gain;
+      best.bin = bin;
+      best.left = left;
+      best.left_value = left_value;
+      best.right_value = right_value;
+      best.is_found = is_better = true;
+    }
+    return is_better;
   }
 
   struct Open {
@@ -182,74 +264,93 @@ class Grower {
   };
 
   // Keeps a leaf, and lines it up where it may be split.
-  void offer(std::unique_ptr<Leaf> leaf, bool is_searched_here) {
-    if (is_searched_here && can_split(*leaf)) search(*leaf, nullptr, nullptr);
-    const size_t place = leaves_.size();
-    if (leaf->split.is_found) {
-      open_.push({leaf->split.gain, leaf->depth, place, plan_.is_best_first});
-    } else {
-      Histogram().swap(leaf->histogram);
-    }
-    leaves_.push_back(std::move(leaf));
+  void offer(Leaf& leaf) {
+    if (leaf.split.is_found)
+      open_.push({leaf.split.gain, leaf.depth, leaves_.size(), plan_.is_best_first});
+    else
+      give_back(leaf);
+    leaves_.push_back(leaf);
   }
 
-  bool can_split(const Leaf& leaf) const {
-    return leaf.depth < plan_.max_depth && leaf.end - leaf.begin >= 2 * std::max<size_t>(plan_.min_rows_leaf, 1);
-  }
+  bool can_split(const Leaf& leaf) const { return leaf.depth < plan_.max_depth && leaf.size() >= 2 * least_; }
 
-  void split(Leaf& leaf) {
-    const Split& split = leaf.split;
+  // is_searched: whether a child may be split in its turn.
+  void split(size_t place, bool is_searched) {
+    Leaf leaf = leaves_[place];
     const size_t middle = part(leaf), left = tree_.nodes.size();
+    if (middle == leaf.begin || middle == leaf.end) return;  // codes that no bin has
+    leaves_[place].begin = leaves_[place].end;               // its rows are those of its children
+    keep(leaf, left);
+    Leaf sides[2];
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      sides[side] = {left + side,
+                     leaf.depth + 1,
+                     side == 0 ? leaf.begin : middle,
+                     side == 0 ? middle : leaf.end,
+                     side == 0 ? leaf.split.left : leaf.sum - leaf.split.left,
+                     bounds_of(leaf, side),
+                     nowhere,
+                     {}};
+    }
+    const size_t few = sides[0].size() <= sides[1].size() ? 0 : 1;
+    Leaf &small = sides[few], &large = sides[1 - few];
+    if (is_searched && can_split(large)) {  // the smaller one is summed, the larger one is what remains
+      small.histogram = take();
+      add_rows(small);
+      large.histogram = leaf.histogram;
+      leaf.histogram = nowhere;
+      Cell* whole = histograms_[large.histogram].data();
+      const Cell* part = histograms_[small.histogram].data();
+      for (size_t k = 0; k < n_cells_; ++k) whole[k] = whole[k] - part[k];
+      search(large);
+      if (can_split(small)) search(small);
+    }
+    give_back(leaf);
+    offer(sides[0]);
+    offer(sides[1]);
+  }
+
+  void keep(const Leaf& leaf, size_t left) {
     tree_.nodes.resize(left + 2);
     NewtonNode& node = tree_.nodes[leaf.node];
-    node.feature = static_cast<int32_t>(split.column);
+    const bool is_levels = rows_.n_levels && rows_.n_levels[leaf.split.column] != 0;
+    node.feature = static_cast<int32_t>(leaf.split.column);
     node.left = static_cast<int32_t>(left);
-    node.bin = split.bin;
-    node.is_missing_left = split.is_missing_left;
-    node.gain = split.gain;
-    std::unique_ptr<Leaf> sides[2];
-    for (const size_t side : {size_t{0}, size_t{1}}) {
-      sides[side] = std::make_unique<Leaf>();
-      Leaf& child = *sides[side];
-      child.node = left + side;
-      child.depth = leaf.depth + 1;
-      child.begin = side == 0 ? leaf.begin : middle;
-      child.end = side == 0 ? middle : leaf.end;
-      child.range = range_of(leaf, side);
-      for (size_t k = child.begin; k < child.end; ++k) child.sum.add(terms_[order_[k]]);
-      tree_.nodes[child.node].value = value(child.sum, child.range);
-    }
-    const size_t small = middle - leaf.begin <= leaf.end - middle ? 0 : 1;
-    const bool is_large_open = can_split(*sides[1 - small]), is_small_open = can_split(*sides[small]);
-    if (is_small_open || is_large_open) {
-      search(*sides[small], nullptr, nullptr);
-      if (!is_small_open) sides[small]->split = {};
-      if (is_large_open) search(*sides[1 - small], &leaf.histogram, sides[small].get());
-    }
-    offer(std::move(sides[0]), false);
-    offer(std::move(sides[1]), false);
+    node.bin = static_cast<uint32_t>(is_levels ? tree_.sets.size() : leaf.split.bin);
+    node.is_missing_left = leaf.split.is_missing_left;
+    if (is_levels) tree_.sets.push_back(leaf.split.levels);
   }
 
   // Scores of the two sides of a split in a direction stay apart, below too.
-  Range range_of(const Leaf& leaf, size_t side) const {
+  Bounds bounds_of(const Leaf& leaf, size_t side) const {
     const int direction = plan_.direction ? plan_.direction[leaf.split.column] : 0;
-    if (direction == 0) return leaf.range;
-    const double middle = leaf.split.left_value / 2 + leaf.split.right_value / 2;
+    return direction == 0 ? leaf.bounds
+                          : halved(leaf.bounds, direction, side, leaf.split.left_value, leaf.split.right_value);
+  }
+  static Bounds halved(const Bounds& bounds, int direction, size_t side, double left_value, double right_value) {
+    const double middle = left_value / 2 + right_value / 2;
     const bool is_upper = (direction > 0) == (side == 1);
-    return is_upper ? Range{std::max(leaf.range.low, middle), leaf.range.high}
-                    : Range{leaf.range.low, std::min(leaf.range.high, middle)};
+    return is_upper ? Bounds{std::max(bounds.low, middle), bounds.high}
+                    : Bounds{bounds.low, std::min(bounds.high, middle)};
   }
 
-  bool goes_left(const Split& split, uint8_t code) const {
-    return code == missing ? split.is_missing_left : code <= split.bin;
+  // Whether each code of a column goes left.
+  void sides_of(size_t column, size_t bin, const Levels* set, bool is_missing_left, bool* goes_left) const {
+    const size_t n_bins = rows_.n_bins[column];
+    for (size_t code = 0; code < n_bins; ++code) goes_left[code] = set ? has_level(*set, code) : code <= bin;
+    goes_left[n_bins] = is_missing_left;
   }
 
   size_t part(const Leaf& leaf) {
+    bool goes_left[256] = {};
+    const bool is_levels = rows_.n_levels && rows_.n_levels[leaf.split.column] != 0;
+    sides_of(leaf.split.column, leaf.split.bin, is_levels ? &leaf.split.levels : nullptr, leaf.split.is_missing_left,
+             goes_left);
     size_t left = leaf.begin, n_right = 0;
-    const uint8_t* codes = rows_.codes + leaf.split.column;
+    const uint8_t* codes = rows_.by_column + leaf.split.column * rows_.n_rows;
     for (size_t k = leaf.begin; k < leaf.end; ++k) {
       const uint32_t row = order_[k];
-      const bool is_left = goes_left(leaf.split, codes[row * rows_.n_columns]);
+      const bool is_left = goes_left[codes[row]];
       order_[left] = row;
       moved_[n_right] = row;
       left += is_left;
@@ -259,19 +360,71 @@ class Grower {
     return left;
   }
 
-  void close(const Leaf& leaf) {
-    for (size_t k = leaf.begin; k < leaf.end; ++k) tree_.leaves[order_[k]] = static_cast<int32_t>(leaf.node);
+  // Leaves of all rows; then sums of the rows themselves give every node its value, its gain and its weight.
+  void settle() {
+    tree_.leaves.assign(rows_.n_rows, -1);
+    for (const Leaf& leaf : leaves_)
+      for (size_t k = leaf.begin; k < leaf.end; ++k) tree_.leaves[order_[k]] = static_cast<int32_t>(leaf.node);
+    struct Sums {
+      double g = 0, h = 0, weight = 0;
+    };
+    std::vector<Sums> sums(tree_.nodes.size());
+    for (size_t k = 0; k < rows_.n_drawn; ++k) {
+      const size_t i = rows_.rows[k];
+      Sums& sum = sums[static_cast<size_t>(tree_.leaves[i])];
+      sum.g += rows_.slope[i];
+      sum.h += rows_.curvature[i];
+      sum.weight += rows_.weight[i];
+    }
+    for (size_t node = sums.size(); node-- > 0;) {
+      if (const auto left = static_cast<size_t>(tree_.nodes[node].left); left != 0)
+        sums[node] = {sums[left].g + sums[left + 1].g, sums[left].h + sums[left + 1].h,
+                      sums[left].weight + sums[left + 1].weight};
+    }
+    std::vector<Bounds> bounds(sums.size());
+    const auto step = [&](size_t node, const Bounds& within) {
+      const double mass = sums[node].h + plan_.ridge;
+      return mass > 0 ? std::clamp(-sums[node].g / mass, within.low, within.high) : 0.0;
+    };
+    const auto taken = [&](size_t node) {
+      const double at = tree_.nodes[node].value;
+      return -at * (2 * sums[node].g + (sums[node].h + plan_.ridge) * at);
+    };
+    for (size_t node = 0; node < sums.size(); ++node) {
+      NewtonNode& made = tree_.nodes[node];
+      made.weight = sums[node].weight;
+      made.value = step(node, bounds[node]);
+      const auto left = static_cast<size_t>(made.left);
+      if (left == 0) continue;
+      const int direction = plan_.direction ? plan_.direction[made.feature] : 0;
+      const double sides[2] = {step(left, bounds[node]), step(left + 1, bounds[node])};
+      for (const size_t side : {size_t{0}, size_t{1}})
+        bounds[left + side] = direction == 0 ? bounds[node] : halved(bounds[node], direction, side, sides[0], sides[1]);
+    }
+    for (size_t node = 0; node < sums.size(); ++node)
+      if (const auto left = static_cast<size_t>(tree_.nodes[node].left); left != 0)
+        tree_.nodes[node].gain = std::max(0.0, taken(left) + taken(left + 1) - taken(node));
+    lead_others();
   }
 
   void lead_others() {
     if (rows_.n_drawn == rows_.n_rows) return;
+    std::vector<std::array<bool, 256>> goes_left(tree_.nodes.size());
+    for (size_t node = 0; node < tree_.nodes.size(); ++node) {
+      const NewtonNode& made = tree_.nodes[node];
+      if (made.left == 0) continue;
+      const auto column = static_cast<size_t>(made.feature);
+      const bool is_levels = rows_.n_levels && rows_.n_levels[column] != 0;
+      sides_of(column, made.bin, is_levels ? &tree_.sets[made.bin] : nullptr, made.is_missing_left,
+               goes_left[node].data());
+    }
     for (size_t i = 0; i < rows_.n_rows; ++i) {
       if (tree_.leaves[i] >= 0) continue;
       int32_t at = 0;
       while (tree_.nodes[at].left != 0) {
         const NewtonNode& node = tree_.nodes[at];
         const uint8_t code = rows_.codes[i * rows_.n_columns + static_cast<size_t>(node.feature)];
-        at = node.left + (code == missing ? !node.is_missing_left : code > node.bin);
+        at = node.left + !goes_left[static_cast<size_t>(at)][code];
       }
       tree_.leaves[i] = at;
     }
@@ -280,10 +433,16 @@ class Grower {
   const NewtonRows& rows_;
   const NewtonPlan& plan_;
   Crew& crew_;
+  Packed packed_;
+  double ridge_;  // in units of packed masses
+  size_t least_;
   NewtonTree tree_;
-  std::vector<uint32_t> order_, moved_;
-  std::vector<Cell> terms_;
-  std::vector<std::unique_ptr<Leaf>> leaves_;
+  std::vector<uint32_t> order_, moved_, first_;
+  std::vector<Split> best_;
+  size_t n_cells_ = 0;
+  std::vector<std::vector<Cell>> histograms_;
+  std::vector<size_t> free_;
+  std::vector<Leaf> leaves_;
   std::priority_queue<Open> open_;
 };
 

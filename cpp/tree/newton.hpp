@@ -5,11 +5,14 @@
 
 namespace certifit {
 
-// codes: row after row, one byte per column; 255 is a missing value. rows: those that the tree is grown on, ascending.
+// codes: row after row, one byte per column; by_column: the same, column after column. n_bins: of every column; the
+// code behind its bins is a missing value. n_levels: of a column that is a category, whose codes are levels in no
+// order; 0 of the others, or null. rows: those that the tree is grown on, ascending.
 struct NewtonRows {
   size_t n_rows, n_columns;
-  const uint8_t* codes;
-  const double *slope, *curvature;
+  const uint8_t *codes, *by_column;
+  const uint8_t *n_bins, *n_levels;
+  const double *slope, *curvature, *weight;
   const uint32_t* rows;
   size_t n_drawn;
   const uint32_t* columns;  // those that are tried, ascending
@@ -25,18 +28,19 @@ struct NewtonPlan {
   const int8_t* direction;
 };
 
-// Rows whose code is at most `bin` go to `left`, the others to left + 1. gain: what the split takes from the
-// second-order model of the loss, twice.
+// Rows whose code is at most `bin`, or in set number `bin` of a category, go to `left`, the others to left + 1.
+// gain: what the split takes from the second-order model of the loss, twice. weight: of the rows.
 struct NewtonNode {
   int32_t feature = -1, left = 0;
-  uint8_t bin = 0;
+  uint32_t bin = 0;
   bool is_missing_left = false;
-  double value = 0, gain = 0;
+  double value = 0, gain = 0, weight = 0;
 };
 
 struct NewtonTree {
   std::vector<NewtonNode> nodes;
   std::vector<int32_t> leaves;  // of all rows, drawn or not
+  std::vector<Levels> sets;
 };
 
 NewtonTree grow_newton(const NewtonRows& rows, const NewtonPlan& plan, Crew& crew);

@@ -131,6 +131,19 @@ inline int32_t leaf_of(const double* row, const Step* steps) {
   return node;
 }
 
+// The same where columns are categories.
+inline int32_t leaf_among_levels(const double* row, const Step* steps, const Paths& paths) {
+  int32_t node = 0;
+  while (steps[node].left != 0) {
+    const Step& step = steps[node];
+    const double x = row[step.feature];
+    const uint8_t n_levels = paths.n_levels[step.feature];
+    const bool left = n_levels != 0 ? step.goes_left(x, n_levels, paths.sets) : step.goes_left(x);
+    node = step.left + (left ? 0 : 1);
+  }
+  return node;
+}
+
 // Leaves of some rows, each at `x` + its place * n_columns; use(place, leaf). Eight rows go side by side, so that one
 // does not wait for the memory of another.
 template <class Use>

@@ -23,18 +23,6 @@ struct Ranges {
   }
 };
 
-int32_t leaf_among_levels(const double* row, const Step* steps, const Paths& paths) {
-  int32_t node = 0;
-  while (steps[node].left != 0) {
-    const Step& step = steps[node];
-    const double x = row[step.feature];
-    const uint8_t n_levels = paths.n_levels[step.feature];
-    const bool left = n_levels != 0 ? step.goes_left(x, n_levels, paths.sets) : step.goes_left(x);
-    node = step.left + (left ? 0 : 1);
-  }
-  return node;
-}
-
 int32_t leaf_with_ranges(const double* row, const Step* steps, const Paths& paths, Ranges& ranges) {
   int32_t node = 0;
   while (steps[node].left != 0) {

@@ -644,17 +644,43 @@ def _(rng: Rng) -> Arguments:
     x, n, d = (x, n, d) if d > 1 else ([("dense", rng.normal(size=(5, 2)))], 5, 2)
     weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
     asked = {"has_offset": bool(rng.integers(2)), "max_bins": int(rng.choice([2, 7, 255]))}
-    return {"x": x, "y": vector(rng, n), "weight": weight, **asked, "threads": threads(rng)}
+    levels = maybe(rng, rng.integers(0, 5, size=d - asked["has_offset"]).astype(np.uint8))
+    return {"x": x, "y": vector(rng, n), "weight": weight, **asked, "n_levels": levels, "threads": threads(rng)}
+
+
+@call("row_losses")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.integers(0, 40))
+    asked = {"loss": int(rng.integers(0, 6)), "parameter": 1.5, "y": np.abs(vector(rng, n)), "z": vector(rng, n)}
+    return {**asked, "weight": np.ones(n), "threads": threads(rng)}
+
+
+@call("sum_leaves")
+def _(rng: Rng) -> Arguments:
+    n, d = (int(size) for size in rng.integers(1, 40, size=2))
+    trees = _two_trees(d, 1)
+    end = int(trees["ends"][1])
+    nodes = {name: trees[name][:end] for name in ("feature", "left", "threshold", "is_missing_left")}
+    drawn = maybe(rng, rng.integers(0, 2, size=n).astype(np.uint8))
+    return {
+        "X": rng.normal(size=(n, d)), **nodes, "n_levels": None, "sets": None, "slope": vector(rng, n),
+        "curvature": np.ones(n), "weight": np.ones(n), "is_drawn": drawn, "threads": threads(rng),
+    }  # fmt: skip
 
 
 @call("grow_newton")
 def _(rng: Rng) -> Arguments:
     n, d = (int(size) for size in rng.integers(1, 40, size=2))
     drawn = np.flatnonzero(rng.random(n) < 0.7).astype(np.uint32)
+    codes = rng.integers(0, 9, size=(n, d)).astype(np.uint8)
     return {
-        "codes": rng.integers(0, 9, size=(n, d)).astype(np.uint8),
+        "codes": codes,
+        "by_column": np.ascontiguousarray(codes.T),
+        "n_bins": np.full(d, 8, dtype=np.uint8),
+        "n_levels": maybe(rng, np.where(rng.random(d) < 0.5, 8, 0).astype(np.uint8)),
         "slope": vector(rng, n),
         "curvature": np.ones(n),
+        "weight": np.ones(n),
         "rows": drawn if len(drawn) else np.zeros(1, np.uint32),
         "columns": np.arange(d, dtype=np.uint32),
         "max_depth": int(rng.integers(0, 9)),
@@ -673,8 +699,8 @@ def _(rng: Rng) -> Arguments:
     trees = _two_trees(d, 1)
     del trees["values"]
     return {
-        "x": x, **trees, "value": vector(rng, len(trees["left"])), "width": int(rng.integers(1, 3)), "first": 0,
-        "last": int(rng.integers(0, 3)), "threads": threads(rng),
+        "x": x, **trees, "n_levels": None, "sets": None, "value": vector(rng, len(trees["left"])),
+        "width": int(rng.integers(1, 3)), "first": 0, "last": int(rng.integers(0, 3)), "threads": threads(rng),
     }  # fmt: skip
 
 

@@ -86,6 +86,18 @@ def test_the_root_takes_the_split_of_the_largest_gain():
     assert np.isclose(gains[j, below], max(gains.values()))
 
 
+def test_threads_change_no_bit_where_rows_are_summed_in_parts():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60_000, 8))
+    y = np.sin(X[:, 0]) * X[:, 1] + 1e6 * (X[:, 2] > 3.5) + rng.normal(size=len(X))
+    states = []
+    for n_threads in (1, 2, 5):
+        with cf.threads(n_threads):
+            states.append(cf.GradientBoostingRegressor(2, max_leaf_nodes=6).fit(X, y).boosting_)
+    for name in ("feature", "left", "threshold", "value", "weight", "gain", "loss"):
+        assert all(np.array_equal(getattr(states[0], name), getattr(state, name)) for state in states[1:])
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_probabilities_follow_from_scores_and_losses_from_probabilities(n_classes):
     X, score, weight = problem("gaussian")

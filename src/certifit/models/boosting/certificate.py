@@ -17,6 +17,7 @@ from certifit.data.columns import Array
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
 from certifit.models.certificate import Certificate, unfinished
+from certifit.runtime import core, n_threads
 from certifit.statistics.residual import UNIT
 
 CLAIM = "largest deviation of a leaf or a loss from the one derived again, as a share of what rounding allows"
@@ -55,28 +56,26 @@ class GradientBoostingCertificate(Certificate):
 def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertificate:
     """Every round of boosting beside what the rows give."""
     rows, unit = task.rows, task.unit
-    block = task.block_of(rows)
     scores = state.start / unit + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
     trained = np.where(task.trained, rows.weight, 0.0)
     mean = trained / trained.sum()
     held = np.where(task.trained, 0.0, rows.weight)
     held = held / (held.sum() or 1.0)
-    start = float(mean @ task.losses(scores))
+    losses, slopes, curvatures = task.derivatives(scores)
+    start = float(mean @ losses)
     deviation = float(np.abs(task.start() - state.start / unit).max())
     held_loss = None
     for number in range(state.n_rounds):
-        drawn, _ = task.drawn(number)
-        slopes, curvatures = task.derivatives(scores)
+        is_drawn = _is_drawn(task, number)
         added = np.empty_like(scores)
         for k in range(task.width):
             tree = number * task.width + k
-            leaves = state.leaves(block, tree)
-            apart = _leaves_apart(task, state, tree, leaves, (slopes[:, k], curvatures[:, k]), drawn, scores)
+            leaves, apart = _leaves_apart(task, state, tree, (slopes[k], curvatures[k]), is_drawn, scores)
             deviation = max(deviation, apart)
             nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
-            added[:, k] = state.value[nodes][leaves] / unit
+            np.take(state.value[nodes] / unit, leaves, out=added[:, k], mode="clip")
         scores = scores + added
-        losses = task.losses(scores)
+        losses, slopes, curvatures = task.derivatives(scores)
         loss = float(mean @ losses)
         deviation = max(deviation, abs(loss - state.loss[number] / task.loss_unit) / (abs(loss) + abs(start) or 1.0))
         if task.settings.early_stopping:
@@ -107,26 +106,36 @@ def _is_unfinished(task: BoostingTask, state: BoostingState) -> bool:
     )
 
 
+def _is_drawn(task: BoostingTask, number: int) -> Array | None:
+    """Whether a round is grown on each row; None where all are."""
+    drawn, _ = task.drawn(number)
+    if len(drawn) == task.rows.n_rows:
+        return None
+    is_drawn = np.zeros(task.rows.n_rows, dtype=np.uint8)
+    is_drawn[drawn] = 1
+    return is_drawn
+
+
 def _leaves_apart(
     task: BoostingTask,
     state: BoostingState,
     tree: int,
-    leaves: Array,
     derivatives: tuple[Array, Array],
-    drawn: Array,
+    is_drawn: Array | None,
     scores: Array,
-) -> float:
-    """The largest deviation of a leaf of a tree, relative to the largest step; and of the weight of a node."""
+) -> tuple[Array, float]:
+    """Leaves of all rows; and the largest deviation of a leaf, relative to the largest step, or of a node's weight."""
     nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
     left, n = state.left[nodes], int(state.ends[tree + 1] - state.ends[tree])
-    of_rows = leaves[drawn]
-    sums = [np.bincount(of_rows, weights=part[drawn], minlength=n) for part in derivatives]
-    sizes = np.bincount(of_rows, weights=np.abs(derivatives[0][drawn]), minlength=n)
-    weight = np.bincount(of_rows, weights=task.rows.weight[drawn], minlength=n)
+    leaves, table = core.sum_leaves(
+        task.rows.X, *state.paths(tree), *map(np.ascontiguousarray, derivatives), task.rows.weight, is_drawn,
+        n_threads(),
+    )  # fmt: skip
     for node in np.flatnonzero(left)[::-1]:
-        for part in (*sums, weight, sizes):
-            part[node] = part[left[node]] + part[left[node] + 1]
-    wanted = task.leaf_values(scores, leaves, n, (sums[0], sums[1]), drawn)
+        table[node] = table[left[node]] + table[left[node] + 1]
+    sums, sizes, weight = (table[:, 0], table[:, 1]), table[:, 2], table[:, 3]
+    drawn = np.arange(len(leaves)) if is_drawn is None else np.flatnonzero(is_drawn)
+    wanted = task.leaf_values(scores, leaves, n, sums, drawn)
     if task.settings.directions is not None:
         wanted = _within_directions(wanted, left, state.feature[nodes], task.settings.directions)
     rate, is_leaf = task.settings.learning_rate, left == 0
@@ -135,7 +144,7 @@ def _leaves_apart(
     scale = rate * np.maximum(size, np.abs(wanted).max(initial=0.0)) + np.finfo(float).tiny
     apart = (np.abs(state.value[nodes] / task.unit - rate * wanted) / scale)[is_leaf]
     heavy = np.abs(state.weight[nodes] / task.weight_unit - weight) / weight[0]
-    return float(max(apart.max(initial=0.0), heavy.max(initial=0.0)))
+    return leaves, float(max(apart.max(initial=0.0), heavy.max(initial=0.0)))
 
 
 def _within_directions(steps: Array, left: Array, feature: Array, directions: tuple[int, ...]) -> Array:

@@ -29,17 +29,16 @@ def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[Boosti
     mean, held = _mean_losses(task)
     losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out[: before.n_rounds]))
     steps = Steps(first=len(losses) + 1)
+    _, slopes, curvatures = task.derivatives(scores)
     for number in range(0 if before is None else before.n_rounds, settings.n_estimators):
         drawn, columns = task.drawn(number)
-        slopes, curvatures = task.derivatives(scores)
         added = np.empty_like(scores)
         for k in range(task.width):
-            g, h = np.ascontiguousarray(slopes[:, k]), np.ascontiguousarray(curvatures[:, k])
-            tree, leaves = _tree(task, g, h, drawn, columns, scores)
+            tree, leaves = _tree(task, slopes[k], curvatures[k], drawn, columns, scores)
             trees.append(tree)
-            added[:, k] = tree["value"][leaves]
+            np.take(tree["value"], leaves, out=added[:, k], mode="clip")
         scores = scores + added
-        row_losses = task.losses(scores)
+        row_losses, slopes, curvatures = task.derivatives(scores)
         losses.append(float(mean @ row_losses) * task.loss_unit)
         if settings.early_stopping:
             held_out.append(float(held @ row_losses) * task.loss_unit)
@@ -65,26 +64,23 @@ def _tree(
     """One tree with thresholds and shrunk values, and the leaf of every distinct row."""
     settings, rows = task.settings, task.rows
     grown = core.grow_newton(
-        rows.codes, g, h, drawn, columns,
+        rows.codes, rows.by_column, rows.n_bins, None, np.ascontiguousarray(g), np.ascontiguousarray(h), rows.weight,
+        drawn, columns,
         UNLIMITED if settings.max_depth is None else settings.max_depth,
         UNLIMITED if settings.max_leaf_nodes is None else settings.max_leaf_nodes,
         settings.min_samples_leaf, settings.l2, settings.growth == "leaf",
         None if settings.directions is None else np.array(settings.directions, dtype=np.int8), n_threads(),
     )  # fmt: skip
     left, leaves, value = grown["left"], grown["leaves"], grown["value"]
-    inner = np.flatnonzero(left)
     threshold = np.zeros(len(left))
-    for node in inner:
+    for node in np.flatnonzero(left):
         edges, bin_ = rows.edges[grown["feature"][node]], grown["bin"][node]
         threshold[node] = edges[bin_] if bin_ < len(edges) else np.inf
     if isinstance(task.loss, Pinball):
         value = task.leaf_values(scores, leaves, len(left), (value, value), drawn)
-    weight = np.bincount(leaves[drawn], weights=rows.weight[drawn], minlength=len(left))
-    for node in inner[::-1]:
-        weight[node] = weight[left[node]] + weight[left[node] + 1]
     tree = {
         "feature": grown["feature"], "left": left, "threshold": threshold, "is_missing_left": grown["is_missing_left"],
-        "value": value * settings.learning_rate, "weight": weight, "gain": grown["gain"],
+        "value": value * settings.learning_rate, "weight": grown["weight"], "gain": grown["gain"],
     }  # fmt: skip
     return tree, leaves
 

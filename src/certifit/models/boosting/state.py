@@ -52,18 +52,16 @@ class BoostingState:
         """What the rounds [first, last) add, rows x width, and start to the first. Whether no value is infinite."""
         last = self.n_rounds if last is None else last
         added, is_finite = core.add_trees(
-            columns.rows, self.ends, self.feature, self.left, self.threshold, self.is_missing_left, self.value,
-            self.width, first * self.width, last * self.width, n_threads(),
+            columns.rows, self.ends, self.feature, self.left, self.threshold, self.is_missing_left, None, None,
+            self.value, self.width, first * self.width, last * self.width, n_threads(),
         )  # fmt: skip
         return added + self.start if first == 0 else added, is_finite
 
-    def leaves(self, columns: Block, tree: int) -> Array:
-        """The leaf of every row in a tree, counted from its root."""
+    def paths(self, tree: int) -> tuple[Array | None, ...]:
+        """What leads a row to its leaf in a tree, as the core takes it."""
         nodes = slice(int(self.ends[tree]), int(self.ends[tree + 1]))
         parts = (self.feature[nodes], self.left[nodes], self.threshold[nodes], self.is_missing_left[nodes])
-        return np.asarray(
-            core.walk_tree(columns.rows, *map(np.ascontiguousarray, parts), None, None, False, n_threads())[0]
-        )
+        return (*map(np.ascontiguousarray, parts), None, None)
 
     def part(self, n_rounds: int) -> BoostingState:
         """The first rounds."""

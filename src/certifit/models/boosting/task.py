@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import log_softmax
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
@@ -48,10 +48,15 @@ class BoostingSettings:
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Distinct rows in the order of their hashes. X: as numbers; codes: bins, cut at edges."""
+    """Distinct rows in the order of their hashes. X: as numbers; codes: bins, cut at edges.
+
+    by_column: codes, a row per column; n_bins: of every column.
+    """
 
     X: Array
     codes: Array
+    by_column: Array
+    n_bins: Array
     edges: list[Array]
     y: Array
     weight: Array
@@ -106,14 +111,17 @@ class BoostingTask(GatheredRows):
         if block.offset is not None:
             x.append(("dense", np.ascontiguousarray(block.offset, dtype=np.float64)[:, None]))
         weight = None if self.weight is None else self.weight / self.weight_unit
-        made = core.boosting_rows(x, self.y, weight, block.offset is not None, self.settings.max_bins, n_threads())
+        made = core.boosting_rows(
+            x, self.y, weight, block.offset is not None, self.settings.max_bins, None, n_threads()
+        )
         if made is None:
             refuse_infinite(self.block, self.source.names)
             raise ValueError("y must be finite numbers.")
         offset = np.zeros(len(made["y"])) if made["offset"] is None else made["offset"]
         return DistinctRows(
-            made["X"], made["codes"], made["edges"], made["y"] / self.unit, made["weight"], offset / self.unit
-        )
+            made["X"], made["codes"], np.ascontiguousarray(made["codes"].T), made["n_bins"], made["edges"],
+            made["y"] / self.unit, made["weight"], offset / self.unit,
+        )  # fmt: skip
 
     @cached_property
     def loss(self) -> ScoreLoss:
@@ -140,24 +148,26 @@ class BoostingTask(GatheredRows):
             return np.array([np.log(weight @ y) - np.log(weight @ (1 - y))])
         return np.array([best_constant(self.loss, y, weight, rows.offset[trained])])
 
-    def losses(self, scores: Array) -> Array:
-        """The loss of every distinct row."""
-        y = self.rows.y
-        if self.width == 1:
-            return np.asarray(self.loss.value(y, scores[:, 0]))
-        return np.asarray(logsumexp(scores, axis=1) - scores[np.arange(len(y)), y.astype(np.int64)])
-
-    def derivatives(self, scores: Array) -> tuple[Array, Array]:
-        """Slopes and curvatures of every distinct row, times its weight; rows x width."""
+    def derivatives(self, scores: Array) -> tuple[Array, Array, Array]:
+        """The loss of every distinct row; slopes and curvatures times its weight, one array per score of a row."""
         rows = self.rows
         if self.width == 1:
-            z = scores[:, 0]
-            slope, curvature = self.loss.slope(rows.y, z), self.loss.curvature(rows.y, z)
-            return (rows.weight * slope)[:, None], (rows.weight * curvature)[:, None]
-        chances = softmax(scores, axis=1)
-        slope = chances.copy()
-        slope[np.arange(rows.n_rows), rows.y.astype(np.int64)] -= 1
-        return rows.weight[:, None] * slope, rows.weight[:, None] * chances * (1 - chances)
+            z = np.ascontiguousarray(scores[:, 0])
+            loss = self.loss
+            if loss.code is not None:
+                value, slope, curvature = core.row_losses(
+                    loss.code, loss.parameter, rows.y, z, rows.weight, n_threads()
+                )
+                return value, slope[None], curvature[None]
+            slope, curvature = loss.slope(rows.y, z), loss.curvature(rows.y, z)
+            return np.asarray(loss.value(rows.y, z)), (rows.weight * slope)[None], (rows.weight * curvature)[None]
+        logs = log_softmax(scores, axis=1)
+        place = (np.arange(rows.n_rows), rows.y.astype(np.int64))
+        chances = np.exp(logs)
+        curvature = chances * (1 - chances)
+        value = -logs[place]
+        chances[place] -= 1
+        return value, np.ascontiguousarray((rows.weight[:, None] * chances).T), (rows.weight[:, None] * curvature).T
 
     def leaf_values(self, scores: Array, leaves: Array, n_nodes: int, sums: tuple[Array, Array], rows: Array) -> Array:
         """Newton steps of leaves, from sums of slopes and curvatures; of the pinball loss, quantiles of residuals."""

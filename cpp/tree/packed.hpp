@@ -1,0 +1,100 @@
+// Histograms of whole numbers. What a row adds to the cells of its bins is rounded once, to multiples of a power of
+// two; from there on sums and differences are exact, so neither threads, nor the order of rows, nor which of two
+// children is summed and which is what remains of the parent changes a bit.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "bins.hpp"
+
+namespace certifit {
+
+// sum: of the first number of rows; mass: of the second, above the bits that count rows.
+struct Cell {
+  int64_t sum;
+  uint64_t mass;
+  Cell& operator+=(const Cell& other) {
+    sum += other.sum;
+    mass += other.mass;
+    return *this;
+  }
+  Cell operator-(const Cell& other) const { return {sum - other.sum, mass - other.mass}; }
+};
+
+// The numbers of rows as whole ones: sums of |a| and of b over all rows keep within 62 bits, and within those that the
+// count leaves.
+class Packed {
+ public:
+  Packed(const double* a, const double* b, const uint32_t* rows, size_t n_drawn, size_t n_rows)
+      : count_bits_(static_cast<int>(std::bit_width(n_drawn))),
+        mask_((uint64_t{1} << count_bits_) - 1),
+        terms_(std::make_unique_for_overwrite<Cell[]>(n_rows)) {
+    double all_a = 0, all_b = 0;
+    for (size_t k = 0; k < n_drawn; ++k) {
+      all_a += std::fabs(a[rows[k]]);
+      all_b += std::max(b[rows[k]], 0.0);
+    }
+    is_legal_ = std::isfinite(all_a) && std::isfinite(all_b);
+    // A row is rounded by half a unit at most: one bit of room is enough for as many rows as are counted.
+    up_a_ = is_legal_ && all_a > 0 ? std::ldexp(1.0, std::min(61 - std::ilogb(all_a), 1000)) : 0.0;
+    up_b_ = is_legal_ && all_b > 0 ? std::ldexp(1.0, std::min(62 - count_bits_ - std::ilogb(all_b), 1000)) : 0.0;
+    if (!is_legal_) return;
+    for (size_t k = 0; k < n_drawn; ++k) {
+      const size_t i = rows[k];
+      terms_[i] = {nearest(a[i] * up_a_),
+                   (static_cast<uint64_t>(nearest(std::max(b[i], 0.0) * up_b_)) << count_bits_) | 1};
+    }
+  }
+
+  bool is_legal() const { return is_legal_; }
+  const Cell* terms() const { return terms_.get(); }
+  double count(const Cell& cell) const { return static_cast<double>(cell.mass & mask_); }
+  size_t rows(const Cell& cell) const { return cell.mass & mask_; }
+  double mass(const Cell& cell) const { return static_cast<double>(cell.mass >> count_bits_); }  // in units
+  double sum_unit() const { return up_a_ > 0 ? 1 / up_a_ : 0.0; }
+  double mass_unit() const { return up_b_ > 0 ? 1 / up_b_ : 0.0; }
+
+ private:
+  static int64_t nearest(double x) { return static_cast<int64_t>(x < 0 ? x - 0.5 : x + 0.5); }
+
+  int count_bits_;
+  uint64_t mask_;
+  bool is_legal_;
+  double up_a_, up_b_;
+  std::unique_ptr<Cell[]> terms_;  // of rows that are drawn
+};
+
+typedef int64_t TwoWords __attribute__((vector_size(16), aligned(8), may_alias));
+
+// Adds n rows to the cells of the columns that are tried: those of `order`, or those from `begin` on where it is null.
+// Rows: anything with codes row after row, and the columns that are tried. first: where the cells of each begin.
+template <class Rows>
+void add_packed(const Rows& rows, const Cell* terms, const uint32_t* order, size_t begin, size_t n,
+                const uint32_t* first, Cell* cells) {
+  constexpr size_t ahead = 16;
+  const size_t n_tried = rows.n_tried;
+  const uint32_t* columns = rows.columns;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t row = order ? order[i] : begin + i;
+    if (order && i + ahead < n) {
+      __builtin_prefetch(rows.codes + order[i + ahead] * rows.n_columns);
+      __builtin_prefetch(terms + order[i + ahead]);
+    }
+    const uint8_t* code = rows.codes + row * rows.n_columns;
+    const TwoWords term = *reinterpret_cast<const TwoWords*>(terms + row);
+    size_t k = 0;
+    for (; k + 4 <= n_tried; k += 4) {
+      *reinterpret_cast<TwoWords*>(cells + first[k] + code[columns[k]]) += term;
+      *reinterpret_cast<TwoWords*>(cells + first[k + 1] + code[columns[k + 1]]) += term;
+      *reinterpret_cast<TwoWords*>(cells + first[k + 2] + code[columns[k + 2]]) += term;
+      *reinterpret_cast<TwoWords*>(cells + first[k + 3] + code[columns[k + 3]]) += term;
+    }
+    for (; k < n_tried; ++k) *reinterpret_cast<TwoWords*>(cells + first[k] + code[columns[k]]) += term;
+  }
+}
+
+}  // namespace certifit
