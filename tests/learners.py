@@ -316,6 +316,16 @@ OTHERS = {
         HASHED,
         checked=(cf.BaggingRegressor(TheirRidge(), 3), cf.BaggingRegressor(cf.DecisionTreeRegressor(), 3)),
     ),
+    "calibrated": Row(
+        cf.Calibrated(cf.LogisticRegression(0.1), cv=3),
+        "clf",
+        HASHED,
+        checked=(
+            cf.Calibrated(cf.GaussianNB(), "isotonic", cv=2),
+            cf.Calibrated(TheirLogistic(), cv=2),
+        ),
+    ),
+    "calibrated by steps": Row(cf.Calibrated(cf.DecisionTreeClassifier(max_depth=2), "isotonic", cv=3), "clf", HASHED),
     "one against the rest in order": Row(cf.OneVsRestClassifier(cf.Perceptron()), "clf", IN_ORDER),
     "cross-validated": Row(
         cf.CrossValidated(cf.Ridge(), {"alpha": [0.01, 0.1]}, cv=3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from certifit.models.learner import Keeps, Learner, Told, Verb
-from certifit.models.table import LEARNERS, STORED
+from certifit.models.table import LEARNERS, PUBLIC
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "models.md"
 HEAD = """# All models
@@ -22,7 +22,7 @@ READS = {
 
 def page() -> str:
     """The text of the page."""
-    rows = sorted(STORED.values(), key=lambda learner: learner.name)
+    rows = sorted(PUBLIC.values(), key=lambda learner: learner.name)
     return "\n".join([HEAD, *(line for learner in rows for line in _section(learner))])
 
 

@@ -169,10 +169,10 @@ _MODULES = {
 @cache
 def _public() -> dict[str, str]:
     """Every public name, and the module that holds it."""
-    from certifit.models.table import STORED  # not before it is asked for: an import costs nothing
+    from certifit.models.table import PUBLIC  # not before it is asked for: an import costs nothing
 
     names = {name: module for module, names in _MODULES.items() for name in names}
-    return names | {learner.name: learner.module for learner in STORED.values()}
+    return names | {learner.name: learner.module for learner in PUBLIC.values()}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from certifit.models.adaboost import about as adaboost
 from certifit.models.adaboost_r2 import about as adaboost_r2
 from certifit.models.boosting import about as boosting
+from certifit.models.calibrated import about as calibrated
 from certifit.models.discriminant import about as discriminant
 from certifit.models.ensembles import about as ensembles
 from certifit.models.forest import about as forest
@@ -50,8 +51,9 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
 )
 LEARNERS = {row.key: row for family in FAMILIES for row in family}
 # Models that are made of models. Selection and reports see them as they see estimators of other libraries.
-COMPOSITES = {row.key: row for row in ensembles.ROWS}
-STORED = LEARNERS | COMPOSITES  # what a model file can hold
+COMPOSITES = {row.key: row for row in (*ensembles.ROWS, *calibrated.ROWS)}
+PUBLIC = LEARNERS | COMPOSITES
+STORED = PUBLIC | {row.key: row for row in calibrated.PARTS}  # what a model file can hold, parts of models too
 
 
 def kind_of_proof(model_name: str, certificate: Certificate) -> str:

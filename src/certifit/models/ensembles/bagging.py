@@ -5,43 +5,27 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
-from certifit.data.columns import Array, refuse_kinds
-from certifit.data.gate import canonical, checked_weight
-from certifit.data.labels import coded, read_labels
-from certifit.data.source import Source
+from certifit.data.columns import Array
 from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
 from certifit.minimise.steps import Steps, is_watched
-from certifit.models.composite import Composite
-from certifit.models.ensembles.draws import DistinctRows, counts_of, distinct_rows
+from certifit.models.ensembles.draws import counts_of
 from certifit.models.ensembles.out_of_bag import mean_of_squares, share_of_errors
-from certifit.models.estimator import name_of_target
+from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
 
 MOST_ATTEMPTS = 1000  # to draw a sample of more than one class
 
 
-@dataclass(frozen=True)
-class BaggedRows:
-    """Checked rows, a number or the code of a class for each, weights, and the rows that differ."""
-
-    X: Any
-    y: Array
-    weight: Array | None
-    distinct: DistinctRows
-
-
-class Bagging(Composite[BaggedRows]):
+class Bagging(InMemory):
     """What bagging of classes and of numbers shares."""
 
     n_estimators: int
@@ -56,10 +40,6 @@ class Bagging(Composite[BaggedRows]):
         return self._fit(X, y, sample_weight=sample_weight)
 
     @abstractmethod
-    def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
-        """Targets as the estimators get them."""
-
-    @abstractmethod
     def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
         """The error of mean answers, and an interval for it."""
 
@@ -67,42 +47,7 @@ class Bagging(Composite[BaggedRows]):
     def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
         """What an estimator adds to the mean of all, rows x columns."""
 
-    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> BaggedRows:
-        self.target_name_ = name_of_target(X, y)
-        return self._rows(X, y, roles.get("sample_weight"), reset=True)
-
-    def _rows(self, X: UserRows, y: UserTarget, sample_weight: UserWeights, reset: bool) -> BaggedRows:
-        if isinstance(X, Source):
-            raise TypeError(f"{type(self).__name__} draws rows by number and takes rows in memory. Got a scan.")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        checked = self._checked(X, reset)
-        n_rows = int(checked.shape[0])
-        weight = None if sample_weight is None else checked_weight(sample_weight, n_rows)
-        targets = self._targets(y, weight, not reset)
-        if len(targets) != n_rows:
-            raise ValueError(f"X has {n_rows} rows and y has {len(targets)}: inconsistent numbers of samples.")
-        return BaggedRows(checked, targets, weight, distinct_rows(checked, targets, weight))
-
-    def _checked(self, X: Any, reset: bool) -> Any:
-        """Rows that the estimator can take; frames stay frames, for encoders and pipelines inside."""
-        if hasattr(X, "iloc") and any(getattr(kind, "kind", "O") not in "fiub" for kind in X.dtypes):
-            validate_data(self, X, skip_check_array=True, reset=reset)
-            return X
-        tags = get_tags(self.estimator).input_tags
-        refuse_kinds(X)
-        is_frame = hasattr(X, "iloc")
-        checked = validate_data(
-            self,
-            canonical(X),
-            reset=reset,
-            accept_sparse="csr" if tags.sparse else False,
-            dtype="numeric",
-            ensure_all_finite="allow-nan" if tags.allow_nan else True,
-        )
-        return X if is_frame else checked
-
-    def _learn(self, rows: BaggedRows) -> None:
+    def _learn(self, rows: CheckedRows) -> None:
         samples = [self._sample(rows, number) for number in range(self.n_estimators)]
         self.estimators_, steps = self._copies(rows, samples)
         weight = float(rows.distinct.weight.sum())
@@ -113,7 +58,7 @@ class Bagging(Composite[BaggedRows]):
         if self.shortfall:
             warnings.warn(f"NOT certified: {self.shortfall} {steps.reason}", ConvergenceWarning, stacklevel=4)
 
-    def _copies(self, rows: BaggedRows, samples: list[Array]) -> tuple[list[BaseEstimator], Steps]:
+    def _copies(self, rows: CheckedRows, samples: list[Array]) -> tuple[list[BaseEstimator], Steps]:
         """Fitted copies, as many at a time as n_jobs says where the fit is watched, until it is over."""
         takes_weight = has_fit_parameter(self.estimator, "sample_weight")
         at_once = effective_n_jobs(self.n_jobs) if is_watched() else len(samples)
@@ -122,7 +67,7 @@ class Bagging(Composite[BaggedRows]):
         while len(models) < len(samples) and not steps.is_over:
             numbers = range(len(models), min(len(models) + at_once, len(samples)))
             models += Parallel(n_jobs=self.n_jobs)(
-                delayed(_fitted)(self._copy(number), *_drawn(rows, samples[number], takes_weight)) for number in numbers
+                delayed(fitted)(self._copy(number), *drawn(rows, samples[number], takes_weight)) for number in numbers
             )
             for _ in numbers:
                 steps.add()
@@ -134,22 +79,13 @@ class Bagging(Composite[BaggedRows]):
         n_made, n_asked = len(self.estimators_), int(self.n_estimators)
         return "" if n_made >= n_asked else f"{n_made:,} of the {n_asked:,} estimators asked for were fitted."
 
-    def _take_names(self) -> None:
-        """What the copies keep of the columns; rows are counted before they are drawn."""
-        whole = {
-            name: vars(self)[name] for name in ("n_features_in_", "feature_names_in_", "data_") if name in vars(self)
-        }
-        super()._take_names()
-        for name, value in whole.items():
-            setattr(self, name, value)
-
     def _copy(self, number: int) -> BaseEstimator:
         """A copy of the estimator; one whose random_state is None gets one that follows from that of the bagging."""
         model = clone(self.estimator)
         free = [name for name, value in model.get_params().items() if value is None and _is_random_state(name)]
         return model.set_params(**dict.fromkeys(free, (int(self.random_state) + 1_000_003 * number) % 2**31))
 
-    def _sample(self, rows: BaggedRows, number: int) -> Array:
+    def _sample(self, rows: CheckedRows, number: int) -> Array:
         """How often each distinct row is in a sample. One that a model cannot be fitted to is drawn again."""
         for attempt in range(MOST_ATTEMPTS):
             place = number + attempt * int(self.n_estimators)
@@ -161,7 +97,7 @@ class Bagging(Composite[BaggedRows]):
     def _is_enough(self, y: Array) -> bool:
         return True
 
-    def _error(self, rows: BaggedRows, samples: list[Array]) -> tuple[float | None, tuple[float, float] | None]:
+    def _error(self, rows: CheckedRows, samples: list[Array]) -> tuple[float | None, tuple[float, float] | None]:
         """The error on rows that some estimators did not draw, by the mean of these; None where there is none."""
         distinct = rows.distinct
         total, n_out = None, np.zeros(len(distinct.numbers))
@@ -188,10 +124,10 @@ class Bagging(Composite[BaggedRows]):
         rows = self._rows(X, y, roles.get("sample_weight"), reset=False)
         return [*self._sources(rows)]
 
-    def _sources(self, rows: BaggedRows) -> Iterator[object]:
+    def _sources(self, rows: CheckedRows) -> Iterator[object]:
         takes_weight = has_fit_parameter(self.estimator, "sample_weight")
         for number, model in enumerate(self.estimators_):
-            X, y, weight = _drawn(rows, self._sample(rows, number), takes_weight)
+            X, y, weight = drawn(rows, self._sample(rows, number), takes_weight)
             roles = {} if weight is None else {"sample_weight": weight}
             yield model._gate_again(X, y, **roles)
 
@@ -288,13 +224,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         return self._mean(X)
 
     def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
-        values = column_or_1d(np.asarray(read_labels(y)), warn=True)
-        if weight is not None and len(weight) != len(values):
-            raise ValueError(f"sample_weight has {len(weight)} entries but y has {len(values)} rows.")
-        if is_fitted:
-            return coded(values, known=self.classes_)[1].astype(np.int64)
-        self.classes_, codes = coded(values, weight)
-        return codes.astype(np.int64)
+        return class_codes(self, y, weight, is_fitted)
 
     def _is_enough(self, y: Array) -> bool:
         return bool((y != y[0]).any())
@@ -384,19 +314,5 @@ class BaggingRegressor(RegressorMixin, Bagging):
         return np.asarray(model.predict(X), dtype=np.float64)[:, None]
 
 
-def _drawn(rows: BaggedRows, counts: Array, takes_weight: bool) -> tuple[UserRows, Array, Array | None]:
-    """The rows of a sample: each once with its count as weight, or as often as it was drawn."""
-    drawn = np.flatnonzero(counts)
-    numbers = rows.distinct.numbers[drawn]
-    if takes_weight:
-        return taken(rows.X, numbers), rows.y[numbers], counts[drawn]
-    numbers = np.repeat(numbers, counts[drawn].astype(np.int64))
-    return taken(rows.X, numbers), rows.y[numbers], None
-
-
 def _is_random_state(name: str) -> bool:
     return name == "random_state" or name.endswith("__random_state")
-
-
-def _fitted(model: BaseEstimator, X: UserRows, y: Array, weight: Array | None) -> BaseEstimator:
-    return model.fit(X, y) if weight is None else model.fit(X, y, sample_weight=weight)

@@ -26,11 +26,11 @@ def _problems(content: Content) -> Iterator[Problems]:
         "estimators that are not of two classes, 0 and 1": any(
             child.labels is None or child.labels.tolist() != [0, 1] for child in content.children
         ),
-        "estimators that differ in more than their fit": _differ(content),
+        "estimators that differ in more than their fit": differ(content),
     }
 
 
-def _differ(content: Content) -> bool:
+def differ(content: Content) -> bool:
     """Whether the estimators are not copies of one estimator on the same columns."""
     kinds = [
         (child.metadata["estimator"], child.metadata["parameters"], child.metadata.get("features"), child.columns)
@@ -47,7 +47,7 @@ def _bagging_problems(content: Content) -> Iterator[Problems]:
     is_there = [end is not None for end in ends]
     yield {
         "more estimators than were asked for": len(content.children) > parameters["n_estimators"],
-        "estimators that differ in more than their fit": _differ(content),
+        "estimators that differ in more than their fit": differ(content),
         "an out-of-bag error without its interval": any(is_there) != all(is_there),
     }
     numbers = [end for end in ends if end is not None]

@@ -1,0 +1,211 @@
+"""Calibration: probabilities from out-of-fold scores of any classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from certifit.data.columns import Array
+from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
+from certifit.models.calibrated.isotonic import IsotonicMap
+from certifit.models.certificate import Certificate
+from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
+from certifit.models.glm.model import GLM
+
+
+def platt_targets(is_class: Array, weight: Array) -> Array:
+    """(N+ + 1) / (N+ + 2) for rows of the class and 1 / (N- + 2) for others, N+ and N- sums of weights."""
+    inside, outside = float(weight[is_class].sum()), float(weight[~is_class].sum())
+    return np.where(is_class, (inside + 1) / (inside + 2), 1 / (outside + 2))
+
+
+def plain_targets(is_class: Array, weight: Array) -> Array:
+    """1 for rows of the class and 0 for others."""
+    return is_class.astype(np.float64)
+
+
+# method -> the map of a score, and what it is fitted to
+MAPS = {
+    "sigmoid": (lambda: GLM("binomial"), platt_targets),
+    "isotonic": (IsotonicMap, plain_targets),
+}
+
+
+class Calibrated(ClassifierMixin, InMemory):
+    """Probabilities of any classifier: a map of its scores, fitted to scores of rows that it had not seen.
+
+    p(k | x) = m_k(s_k(x)) / sum_j m_j(s_j(x)),   of two classes p = m(s(x)) for the second and 1 - p for the first
+    s: decision_function of the estimator, or else its predict_proba
+
+    method "sigmoid":   m(s) = 1 / (1 + exp(-(a s + b))), the logistic regression of one variable on Platt's targets,
+                        (N+ + 1) / (N+ + 2) for rows of the class and 1 / (N- + 2) for the others
+    method "isotonic":  m never falls, and is nearest to 1 for rows of the class and 0 for the others, in squares
+
+    certificate:  that of the copy, or of the map, that says least; verify scores the rows anew and proves every map
+    again. No claim that probabilities are right for other rows
+
+    The rows are split into cv folds, every class evenly. A copy of the estimator is fitted to all rows but those of a
+    fold, and scores these; maps are fitted to all such scores together. Predictions are of one more copy, of all rows.
+    Rows that are equal are one row with their weights added, and folds follow from a hash of the values: the order of
+    rows changes nothing, weight 2 is the row twice, and no copy has seen a row that it scores for the maps.
+
+    Parameters
+    ----------
+    estimator : a classifier, ours or of any library with scikit-learn's contract
+    method : "sigmoid" or "isotonic", default "sigmoid"
+        "isotonic" follows any shape and needs more rows, a thousand or so.
+    cv : int from 2 to 1000, default 5
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    estimators_ : cv copies, each without its fold, the copy of all rows, and the maps, one of two classes, else one for
+        each class; the copies' classes are the places of labels in classes_
+    estimator_, maps_ : the copy of all rows, and the maps
+    certificates_ : a certificate each, None of an estimator that has none; certificate_ is the one that says least
+
+    >>> import numpy as np
+    >>> import certifit as cf
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = X[:, 0] + rng.logistic(size=300) > 0
+    >>> model = cf.Calibrated(cf.SVC()).fit(X, y)
+    >>> model.predict_proba([[0.0, 0.0], [3.0, 0.0]]).shape, len(model.maps_), bool(cf.verify(model, X, y))
+    ((2, 2), 1, True)
+    """
+
+    classes_: Array
+    data_: dict[str, float]
+
+    def __init__(self, estimator: BaseEstimator, method: str = "sigmoid", *, cv: int = 5) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+
+    def fit(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> Self:
+        """Fit the copies and the maps to rows X with labels y; weights count rows."""
+        return self._fit(X, y, sample_weight=sample_weight)
+
+    def predict(self, X: UserRows) -> Array:
+        """The class of the largest probability, the first of equal ones."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def predict_proba(self, X: UserRows) -> Array:
+        """p(k | x): rows x classes, in the order of classes_; all classes alike where every map says 0."""
+        check_is_fitted(self)
+        scores = scores_of(self.estimator_, self._checked(X, reset=False), len(self.classes_))
+        chances = np.column_stack([own.predict(scores[:, [k]]) for k, own in enumerate(self.maps_)])
+        if len(self.classes_) == 2:
+            return np.hstack([1 - chances, chances])
+        total = chances.sum(axis=1, keepdims=True)
+        return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1 / len(self.classes_))
+
+    @property
+    def estimator_(self) -> BaseEstimator:
+        """The copy that is fitted to all rows."""
+        check_is_fitted(self)
+        return self.estimators_[int(self.cv)]
+
+    @property
+    def maps_(self) -> list[BaseEstimator]:
+        """The map of scores of the second of two classes, or of every class."""
+        check_is_fitted(self)
+        return self.estimators_[int(self.cv) + 1 :]
+
+    def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
+        return class_codes(self, y, weight, is_fitted)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not any(hasattr(self.estimator, name) for name in ("decision_function", "predict_proba")):
+            raise TypeError(
+                f"Scores are decision_function or predict_proba, and {type(self.estimator).__name__} has neither."
+            )
+
+    def _learn(self, rows: CheckedRows) -> None:
+        copies = [fitted(clone(self.estimator), *sample) for sample in self._samples(rows)]
+        make, _ = MAPS[self.method]
+        maps = [fitted(make(), *sample) for sample in self._scored(rows, copies)]
+        self.estimators_ = [*copies, *maps]
+        weight = float(rows.distinct.weight.sum())
+        self.data_ = {"n_rows": int((rows.distinct.kind >= 0).sum()), "sum_weight": weight}
+        self._take_names()
+
+    def _samples(self, rows: CheckedRows) -> list[tuple[Any, Array, Array | None]]:
+        """The rows of every copy: without a fold each, and all."""
+        folds, weight = self._folds(rows), rows.distinct.weight
+        takes_weight = has_fit_parameter(self.estimator, "sample_weight")
+        if not takes_weight and not rows.distinct.is_whole:
+            raise ValueError(
+                f"{type(self.estimator).__name__} takes no sample_weight: weights must be whole numbers, which count "
+                "rows. Leave sample_weight out, or use another estimator."
+            )
+        kept = [*(np.where(folds == k, 0.0, weight) for k in range(int(self.cv))), weight]
+        return [drawn(rows, counts, takes_weight) for counts in kept]
+
+    def _folds(self, rows: CheckedRows) -> Array:
+        """The fold of every distinct row: those of a class in turn, in the order of their hash."""
+        numbers = rows.distinct.numbers
+        codes = rows.y[numbers]
+        n_different = np.bincount(codes, minlength=len(self.classes_))
+        if n_different.min() < 2:
+            row = int(numbers[codes == n_different.argmin()][0]) if n_different.min() else "none"
+            raise ValueError(
+                f"Each class needs 2 rows that differ, one to fit and one to score. Row {row} is the only one of its "
+                "class. Add rows, or leave the class out."
+            )
+        if len(numbers) < int(self.cv):
+            raise ValueError(f"cv={self.cv} folds need as many rows that differ. Got {len(numbers)}. Lower cv.")
+        folds = np.empty(len(codes), dtype=np.int64)
+        folds[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % int(self.cv)
+        return folds
+
+    def _scored(self, rows: CheckedRows, copies: list[BaseEstimator]) -> list[tuple[Array, Array, Array]]:
+        """What every map is fitted to: scores of rows by the copy that has not seen them, targets, weights."""
+        folds, numbers, n_classes = self._folds(rows), rows.distinct.numbers, len(self.classes_)
+        scores = np.empty((len(numbers), 1 if n_classes == 2 else n_classes))
+        for k in range(int(self.cv)):
+            held = np.flatnonzero(folds == k)
+            scores[held] = scores_of(copies[k], taken(rows.X, numbers[held]), n_classes)
+        _, targets = MAPS[self.method]
+        codes, weight = rows.y[numbers], rows.distinct.weight
+        classes = [1] if n_classes == 2 else range(n_classes)
+        return [(scores[:, [k]], targets(codes == code, weight), weight) for k, code in enumerate(classes)]
+
+    def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[object]:
+        """The checked rows of every copy, and the scores of every map, by the copies as they are."""
+        self._joint(self.certificates_)
+        rows = self._rows(X, y, roles.get("sample_weight"), reset=False)
+        samples = [*self._samples(rows), *self._scored(rows, self.estimators_)]
+        return [
+            model._gate_again(own, target, **({} if weight is None else {"sample_weight": weight}))
+            for model, (own, target, weight) in zip(self.estimators_, samples, strict=True)
+        ]
+
+    def _joint(self, certificates: list[Certificate | None]) -> Certificate:
+        """The certificate that says least; none where an estimator has none, whatever is known of the maps."""
+        if None in certificates:
+            raise AttributeError(f"{type(self.estimator).__name__} has no certificates.")
+        return super()._joint(certificates)
+
+
+def scores_of(model: Any, X: Any, n_classes: int) -> Array:
+    """decision_function, or else predict_proba: a column for the second of two classes, else one for each."""
+    name = "decision_function" if hasattr(model, "decision_function") else "predict_proba"
+    scores = np.asarray(getattr(model, name)(X), dtype=np.float64)
+    scores = scores.reshape(len(scores), -1)
+    if n_classes == 2:
+        scores = scores[:, -1:]
+    elif scores.shape[1] != n_classes:
+        raise ValueError(
+            f"{name} of {type(model).__name__} gives {scores.shape[1]} columns for {n_classes} classes. Use a "
+            "classifier with a score for each class: one-vs-rest, or OneVsRestClassifier around it."
+        )
+    wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+    if len(wrong):
+        raise ValueError(f"{name} of {type(model).__name__} is not finite for row {wrong[0]} of those it scored.")
+    return scores
