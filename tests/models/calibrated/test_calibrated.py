@@ -53,7 +53,7 @@ def test_the_sigmoid_is_the_best_for_platt_targets_of_out_of_fold_scores():
     own = model.maps_[0]
     assert np.allclose([own.coef_[0], own.intercept_], best.x, rtol=1e-4, atol=1e-4)
     assert loss([own.coef_[0], own.intercept_]) <= best.fun * (1 + 1e-12)
-    chances = 1 / (1 + np.exp(-(own.coef_[0] * model.estimator_.decision_function(X) + own.intercept_)))
+    chances = 1 / (1 + np.exp(-(own.coef_[0] * model.final_.decision_function(X) + own.intercept_)))
     assert np.allclose(model.predict_proba(X), np.column_stack([1 - chances, chances]))
 
 
@@ -104,7 +104,7 @@ def test_probabilities_add_up_and_the_largest_is_predicted(method, n_classes):
     assert np.allclose(chances.sum(axis=1), 1) and (chances >= 0).all()
     assert np.array_equal(model.predict(X), model.classes_[chances.argmax(axis=1)])
     if n_classes == 3:
-        scores = model.estimator_.predict_proba(X)
+        scores = model.final_.predict_proba(X)
         each = np.column_stack([own.predict(scores[:, [k]]) for k, own in enumerate(model.maps_)])
         assert np.allclose(chances, each / each.sum(axis=1, keepdims=True))
     assert model.certificate_.holds

@@ -64,7 +64,7 @@ class Calibrated(ClassifierMixin, InMemory):
     classes_ : the labels, sorted
     estimators_ : cv copies, each without its fold, the copy of all rows, and the maps, one of two classes, else one for
         each class; the copies' classes are the places of labels in classes_
-    estimator_, maps_ : the copy of all rows, and the maps
+    final_, maps_ : the copy of all rows, and the maps
     certificates_ : a certificate each, None of an estimator that has none; certificate_ is the one that says least
 
     >>> import numpy as np
@@ -97,7 +97,7 @@ class Calibrated(ClassifierMixin, InMemory):
     def predict_proba(self, X: UserRows) -> Array:
         """p(k | x): rows x classes, in the order of classes_; all classes alike where every map says 0."""
         check_is_fitted(self)
-        scores = scores_of(self.estimator_, self._checked(X, reset=False), len(self.classes_))
+        scores = scores_of(self.final_, self._checked(X, reset=False), len(self.classes_))
         chances = np.column_stack([own.predict(scores[:, [k]]) for k, own in enumerate(self.maps_)])
         if len(self.classes_) == 2:
             return np.hstack([1 - chances, chances])
@@ -105,7 +105,7 @@ class Calibrated(ClassifierMixin, InMemory):
         return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1 / len(self.classes_))
 
     @property
-    def estimator_(self) -> BaseEstimator:
+    def final_(self) -> BaseEstimator:
         """The copy that is fitted to all rows."""
         check_is_fitted(self)
         return self.estimators_[int(self.cv)]
