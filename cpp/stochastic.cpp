@@ -250,6 +250,85 @@ Mistakes perceptron_pass(const Rows& rows, const double* y, const Order& order, 
 
 namespace {
 
+// Weights of single rows: those of dense columns side by side, the others in place.
+class RowWeights {
+ public:
+  RowWeights(const Rows& rows, std::vector<double>& all) : rows_(rows), all_(all), dense_(of_dense(rows, all.data())) {}
+
+  double times(size_t row, const double* x) const {
+    double z = dot(x, dense_.data(), rows_.n_dense);
+    if (!rows_.thin.empty())
+      rows_.for_each_entry(row, [&](size_t j, double value) { z = multiply_add(value, all_[j], z); });
+    return z;
+  }
+
+  void add(size_t row, const double* x, double amount) {
+    add_multiple(amount, x, dense_.data(), rows_.n_dense);
+    if (!rows_.thin.empty())
+      rows_.for_each_entry(row, [&](size_t j, double value) { all_[j] = multiply_add(amount, value, all_[j]); });
+  }
+
+  void finish() {
+    for (size_t j = 0; j < rows_.n_dense; ++j) all_[rows_.dense_columns[j]] = dense_[j];
+  }
+
+ private:
+  const Rows& rows_;
+  std::vector<double>& all_;
+  std::vector<double> dense_;
+};
+
+}  // namespace
+
+double dual_pass(const Rows& rows, const DualTask& task, const Order& order, std::vector<double>& a, Learned& state,
+                 Crew& crew) {
+  double worst = 0;
+  crew.for_each_block(1, [&](size_t) {
+    RowReader reader(rows, order);
+    RowWeights weights(rows, state.weights);
+    for (size_t k = 0; k < order.count; ++k) {
+      if (k % 256 == 0 && !crew.keep_going()) return;
+      reader.fetch(k);
+      const size_t row = order[k];
+      const double* x = reader.at(row);
+      const double y = task.y[row], bound = task.bound[row], last = a[row];
+      const double slope = y * (state.intercept + weights.times(row, x)) - 1 + task.diagonal[row] * last;
+      const double curve = task.squares[row] + task.ridge + task.diagonal[row];
+      if ((slope >= 0 && last <= 0) || (slope <= 0 && last >= bound) || !std::isfinite(slope)) continue;
+      worst = std::max(worst, std::fabs(slope));
+      const double best = curve > 0 ? last - slope / curve : slope < 0 ? bound : 0.0;
+      const double next = std::min(std::max(best, 0.0), bound), amount = y * (next - last);
+      if (amount == 0 || !std::isfinite(amount)) continue;
+      a[row] = next;
+      weights.add(row, x, amount);
+      state.intercept += task.ridge * amount;
+    }
+    weights.finish();
+  });
+  return worst;
+}
+
+void margin_steps(const Rows& rows, const double* y, const Order& order, const double* factor, const double* late,
+                  Learned& state, Crew& crew) {
+  crew.for_each_block(1, [&](size_t) {
+    RowReader reader(rows, order);
+    RowWeights weights(rows, state.weights), sums(rows, state.sums);
+    for (size_t k = 0; k < order.count; ++k) {
+      if (k % 256 == 0 && !crew.keep_going()) return;
+      reader.fetch(k);
+      const size_t row = order[k];
+      const double* x = reader.at(row);
+      if (!(y[row] * weights.times(row, x) * factor[k] < 1)) continue;
+      weights.add(row, x, y[row]);
+      sums.add(row, x, late[k] * y[row]);
+    }
+    weights.finish();
+    sums.finish();
+  });
+}
+
+namespace {
+
 constexpr size_t chunk_rows = 1024;
 
 // use(row, its dense columns) for all rows, on all threads.

@@ -68,6 +68,24 @@ struct Mistakes {
 Mistakes perceptron_pass(const Rows& rows, const double* y, const Order& order, double threshold, double step,
                          bool fit_intercept, Learned& state, Crew& crew);
 
+// A linear support vector machine by its multipliers, one at a time: each is set to its best while the others stay.
+// a_i within [0, bound_i] of the dual with diagonal_i a_i^2 / 2; weights = sum_i y_i a_i x_i,
+// intercept = its centre + ridge sum_i y_i a_i. The result is the largest violation that was met.
+struct DualTask {
+  const double* y;
+  const double* bound;
+  const double* diagonal;
+  const double* squares;  // |x|^2
+  double ridge;
+};
+double dual_pass(const Rows& rows, const DualTask& task, const Order& order, std::vector<double>& a, Learned& state,
+                 Crew& crew);
+
+// Steps of the primal: theta += y x where y x'theta factor_k < 1. sums += late_k y x beside it: what is left of a step
+// in the average of all states.
+void margin_steps(const Rows& rows, const double* y, const Order& order, const double* factor, const double* late,
+                  Learned& state, Crew& crew);
+
 // |x|^2 of every row.
 std::vector<double> row_squares(const Rows& rows, Crew& crew);
 

@@ -316,6 +316,17 @@ OTHERS = {
         HASHED,
         checked=(cf.BaggingRegressor(TheirRidge(), 3), cf.BaggingRegressor(cf.DecisionTreeRegressor(), 3)),
     ),
+    "linear_svc": Row(
+        cf.LinearSVC(),
+        "clf",
+        checked=(
+            cf.LinearSVC(loss="hinge"),
+            cf.LinearSVC(0.1, "hinge", standardize=True),
+            cf.LinearSVC(loss="hinge", basis=SQUARES),
+        ),
+        attacked=(cf.LinearSVC(loss="hinge"),),
+        refitted=(cf.LinearSVC(0.1, solver="coordinate"), cf.LinearSVC(0.1, "hinge", solver="sgd", max_iter=3)),
+    ),
     "calibrated": Row(
         cf.Calibrated(cf.LogisticRegression(0.1), cv=3),
         "clf",

@@ -70,6 +70,38 @@ nb::object perceptron_pass_py(nb::list x, Vector y, std::optional<RowNumbers> or
   return nb::make_tuple(to_numpy(std::move(state.weights)), state.intercept, mistakes.count, mistakes.is_finite);
 }
 
+nb::object dual_pass_py(nb::list x, Vector y, Vector bound, Vector diagonal, Vector squares, double ridge,
+                        std::optional<RowNumbers> order, Vector a, Vector weights, double intercept) {
+  HeldRows held(x);
+  check_rows(held.rows, y, std::nullopt, 1);
+  const size_t n = held.rows.n_rows;
+  check_size("bound", bound.shape(0), n);
+  check_size("diagonal", diagonal.shape(0), n);
+  check_size("squares", squares.shape(0), n);
+  check_size("a", a.shape(0), n);
+  const Order checked = checked_order(held.rows, order);
+  Learned state = copied(held.rows, weights, intercept);
+  std::vector<double> multipliers(a.data(), a.data() + n);
+  const DualTask task{y.data(), bound.data(), diagonal.data(), squares.data(), ridge};
+  const double worst =
+      run(1, [&](Crew& crew) { return dual_pass(held.rows, task, checked, multipliers, state, crew); });
+  return nb::make_tuple(to_numpy(std::move(multipliers)), to_numpy(std::move(state.weights)), state.intercept, worst);
+}
+
+nb::object margin_steps_py(nb::list x, Vector y, std::optional<RowNumbers> order, Vector factor, Vector late,
+                           Vector weights, Vector sums) {
+  HeldRows held(x);
+  check_rows(held.rows, y, std::nullopt, 1);
+  const Order checked = checked_order(held.rows, order);
+  check_size("factor", factor.shape(0), checked.count);
+  check_size("late", late.shape(0), checked.count);
+  check_size("sums", sums.shape(0), held.rows.n_columns);
+  Learned state = copied(held.rows, weights, 0.0);
+  state.sums.assign(sums.data(), sums.data() + sums.shape(0));
+  run(1, [&](Crew& crew) { margin_steps(held.rows, y.data(), checked, factor.data(), late.data(), state, crew); });
+  return nb::make_tuple(to_numpy(std::move(state.weights)), to_numpy(std::move(state.sums)));
+}
+
 nb::object row_squares_py(nb::list x, int threads) {
   HeldRows held(x);
   return nb::cast(to_numpy(run(threads, [&](Crew& crew) { return row_squares(held.rows, crew); })));
@@ -95,6 +127,11 @@ void bind_stochastic(nb::module_& m) {
         "sums"_a.noconvert().none(), "sum_intercept"_a, "n_steps"_a);
   m.def("perceptron_pass", perceptron_pass_py, "x"_a, "y"_a.noconvert(), "order"_a.noconvert().none(), "threshold"_a,
         "step"_a, "fit_intercept"_a, "weights"_a.noconvert(), "intercept"_a);
+  m.def("dual_pass", dual_pass_py, "x"_a, "y"_a.noconvert(), "bound"_a.noconvert(), "diagonal"_a.noconvert(),
+        "squares"_a.noconvert(), "ridge"_a, "order"_a.noconvert().none(), "a"_a.noconvert(), "weights"_a.noconvert(),
+        "intercept"_a);
+  m.def("margin_steps", margin_steps_py, "x"_a, "y"_a.noconvert(), "order"_a.noconvert().none(), "factor"_a.noconvert(),
+        "late"_a.noconvert(), "weights"_a.noconvert(), "sums"_a.noconvert());
   m.def("row_squares", row_squares_py, "x"_a, "threads"_a);
   m.def("row_hashes", row_hashes_py, "x"_a, "y"_a.noconvert().none(), "offset"_a.noconvert().none(), "threads"_a);
 }

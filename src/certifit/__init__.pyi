@@ -107,6 +107,7 @@ from certifit.models.lasso.model import Lasso as Lasso
 from certifit.models.lasso.sweeps import CoordinateDescent as CoordinateDescent
 from certifit.models.least_squares.model import LinearRegression as LinearRegression
 from certifit.models.least_squares.model import Ridge as Ridge
+from certifit.models.linear_svm.model import LinearSVC as LinearSVC
 from certifit.models.local.lowess import lowess as lowess
 from certifit.models.local.model import LocallyWeightedRegression as LocallyWeightedRegression
 from certifit.models.naive_bayes.model import BernoulliNB as BernoulliNB

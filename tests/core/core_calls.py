@@ -316,6 +316,22 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, "y": _codes_of(rng, n, 2), "order": order, **options}
 
 
+@call("dual_pass")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    bound = np.abs(vector(rng, n)) + 0.1
+    sizes = {"bound": bound, "diagonal": np.zeros(n), "squares": np.ones(n), "ridge": 1.0, "a": bound / 2}
+    state = {"order": maybe(rng, rng.permutation(n).astype(np.int64)), "weights": vector(rng, d), "intercept": 0.5}
+    return {"x": x, "y": 2 * _codes_of(rng, n, 2) - 1, **sizes, **state}
+
+
+@call("margin_steps")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    steps = {"factor": np.ones(n), "late": np.ones(n), "weights": vector(rng, d), "sums": np.zeros(d)}
+    return {"x": x, "y": 2 * _codes_of(rng, n, 2) - 1, "order": rng.permutation(n).astype(np.int64), **steps}
+
+
 @call("twofold_cholesky")
 def _(rng: Rng) -> Arguments:
     d = int(rng.integers(0, 9))

@@ -17,6 +17,7 @@ from certifit.models.kernel import about as kernel
 from certifit.models.lasso import about as lasso
 from certifit.models.learner import Learner
 from certifit.models.least_squares import about as least_squares
+from certifit.models.linear_svm import about as linear_svm
 from certifit.models.local import about as local
 from certifit.models.naive_bayes import about as naive_bayes
 from certifit.models.network import about as network
@@ -42,6 +43,7 @@ FAMILIES: tuple[tuple[Learner, ...], ...] = (
     glm.ROWS,
     perceptron.ROWS,
     svm.ROWS,
+    linear_svm.ROWS,
     trees.ROWS,
     adaboost.ROWS,
     adaboost_r2.ROWS,

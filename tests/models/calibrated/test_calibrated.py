@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
 import certifit as cf
@@ -177,3 +178,44 @@ def test_what_cannot_be_calibrated_says_why():
         cf.Calibrated(cf.GaussianNB()).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
     with pytest.raises(ValueError, match="takes no sample_weight: weights must be whole"):
         cf.Calibrated(KNeighborsClassifier()).fit(X, y, weight + 0.5)
+
+
+def test_splits_of_the_user_are_those_of_a_splitter_and_a_row_by_row_check():
+    X, y, weight = rows()
+    splits = list(StratifiedKFold(4).split(X, y))
+    model = cf.Calibrated(cf.LogisticRegression(0.1), cv=splits).fit(X, y, weight)
+    same = cf.Calibrated(cf.LogisticRegression(0.1), cv=StratifiedKFold(4)).fit(X, y, weight)
+    assert np.array_equal(model.predict_proba(X), same.predict_proba(X))
+    scores = np.empty(len(X))
+    for train, test in splits:
+        scores[test] = cf.LogisticRegression(0.1).fit(X[train], y[train], weight[train]).decision_function(X[test])
+    peer = cf.GLM("binomial").fit(scores[:, None], platt_targets(y == model.classes_[1], weight), weight)
+    assert np.allclose(model.maps_[0].coef_, peer.coef_, rtol=1e-6)
+    assert cf.verify(model, X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="cv must be a whole number"):
+        cf.save(model, "not_there.certifit")
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([([0, 1], [1, 2])], "Split 0 of cv scores row 1, which it is fitted to"),
+        ([([0, 1], [2000])], "names row 2000, and rows go from 0 to 199"),
+        ([([0, 1],)], "must be two lists of row numbers"),
+        ([([0.5], [1])], "must be two lists of row numbers"),
+        ([([0], [1])], "no row of class number"),
+        ([], "cv must be a whole number from 2 to 1000, a list"),
+    ],
+)
+def test_splits_that_cannot_be_are_refused(cv, message):
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match=message):
+        cf.Calibrated(cf.LogisticRegression(0.1), cv=cv).fit(X, y)
+
+
+def test_a_sigmoid_never_falls():
+    """Two rows of each class that only noise tells apart: held-out scores point the wrong way, and the map is flat."""
+    X, y = np.array([[0.0], [1.0], [0.1], [0.9]]), np.array([0, 0, 1, 1])
+    model = cf.Calibrated(cf.LogisticRegression(0.1), cv=4).fit(X, y)
+    assert model.maps_[0].coef_[0] == 0 and model.certificate_.holds
+    assert np.ptp(model.predict_proba(X), axis=0).max() < 1e-12

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from certifit.models.about import TOL
-from certifit.models.learner import Answer, Learner, Told, Verb, Words, always, choice, count
+from certifit.models.learner import Answer, Learner, Param, Told, Verb, Words, always, choice, count, either, is_whole
+
+# Splits are checked with the rows that they number; a model file stores a number only.
+_SPLITS = Param(
+    "a list of (train, test) row numbers, or a splitter of scikit-learn",
+    None,
+    lambda value: isinstance(value, (list, tuple)) or (hasattr(value, "split") and not isinstance(value, str)),
+    lambda value: hasattr(value, "split") or len(value) >= 1,
+)
+CV = either(
+    f"a whole number from 2 to 1000, {_SPLITS.legal}",
+    5,
+    count(5, least=2, most=1000),
+    _SPLITS,
+)
 
 
 def _calibrated(told: Told) -> str:
-    return (
-        f"fitted: an estimator, and a map of its out-of-fold scores to chances ({told.params['method']}, "
-        f"{told.params['cv']} folds)"
-    )
+    cv = told.params["cv"]
+    folds = f"{cv} folds" if is_whole(cv) else "splits of the user"
+    return f"fitted: an estimator, and a map of its out-of-fold scores to chances ({told.params['method']}, {folds})"
 
 
 def _isotonic(told: Told) -> str:
@@ -23,7 +36,7 @@ ROWS = (
         "models.calibrated.model:Calibrated",
         _calibrated,
         Words("calibrated probabilities"),
-        {"method": choice("sigmoid", "sigmoid", "isotonic"), "cv": count(5, least=2, most=1000)},
+        {"method": choice("sigmoid", "sigmoid", "isotonic"), "cv": CV},
         ("estimator",),
         always(Answer.CLASSES),
         verb=always(Verb.GATHER),

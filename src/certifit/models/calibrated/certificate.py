@@ -2,7 +2,7 @@
 
     P(m) = sum_k a_k (y_k - m_k)^2 / 2   over   m_1 <= m_2 <= ... <= m_n,   k the distinct scores in ascending order
 
-Any multipliers l_k >= 0 of m_k <= m_k+1 with l_0 = l_n = 0 give a lower bound. With r_k = a_k (y_k - m_k) and
+Multipliers l_k >= 0 of m_k <= m_k+1 with l_0 = l_n = 0 give a lower bound. With r_k = a_k (y_k - m_k) and
 d_k = l_k - l_k-1 the gap is
 
     sum_k (d_k - r_k)^2 / (2 a_k)  +  sum_k l_k (m_k+1 - m_k),    both sums >= 0

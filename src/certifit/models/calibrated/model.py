@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -14,6 +16,20 @@ from certifit.models.calibrated.isotonic import IsotonicMap
 from certifit.models.certificate import Certificate
 from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
 from certifit.models.glm.model import GLM
+from certifit.models.learner import brief, is_whole
+
+Split = tuple[Array, Array]  # weights of the distinct rows to fit to, and of those to score
+Pairs = Iterable[Sequence[ArrayLike]]  # of (train, test) row numbers
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn."""
+
+    def split(self, X: Array, y: Array) -> Pairs:
+        """The splits of the rows."""
+
+
+UserSplits = int | Pairs | Splitter
 
 
 def platt_targets(is_class: Array, weight: Array) -> Array:
@@ -29,7 +45,7 @@ def plain_targets(is_class: Array, weight: Array) -> Array:
 
 # method -> the map of a score, and what it is fitted to
 MAPS = {
-    "sigmoid": (lambda: GLM("binomial"), platt_targets),
+    "sigmoid": (lambda: GLM("binomial", bounds=(0.0, np.inf)), platt_targets),
     "isotonic": (IsotonicMap, plain_targets),
 }
 
@@ -40,7 +56,7 @@ class Calibrated(ClassifierMixin, InMemory):
     p(k | x) = m_k(s_k(x)) / sum_j m_j(s_j(x)),   of two classes p = m(s(x)) for the second and 1 - p for the first
     s: decision_function of the estimator, or else its predict_proba
 
-    method "sigmoid":   m(s) = 1 / (1 + exp(-(a s + b))), the logistic regression of one variable on Platt's targets,
+    method "sigmoid":   m(s) = 1 / (1 + exp(-(a s + b))), a >= 0, the logistic regression on Platt's targets,
                         (N+ + 1) / (N+ + 2) for rows of the class and 1 / (N- + 2) for the others
     method "isotonic":  m never falls, and is nearest to 1 for rows of the class and 0 for the others, in squares
 
@@ -57,12 +73,14 @@ class Calibrated(ClassifierMixin, InMemory):
     estimator : a classifier, ours or of any library with scikit-learn's contract
     method : "sigmoid" or "isotonic", default "sigmoid"
         "isotonic" follows any shape and needs more rows, a thousand or so.
-    cv : int from 2 to 1000, default 5
+    cv : int from 2 to 1000, a list of (train, test), or a splitter of scikit-learn, default 5
+        train and test are numbers of rows: a copy is fitted to the rows of train, and scores those of test for the
+        maps. Then equal rows in both are the user's affair, and the model is not saved: a file has no row numbers.
 
     Attributes
     ----------
     classes_ : the labels, sorted
-    estimators_ : cv copies, each without its fold, the copy of all rows, and the maps, one of two classes, else one for
+    estimators_ : a copy for each split, the copy of all rows, and the maps, one of two classes, else one for
         each class; the copies' classes are the places of labels in classes_
     final_, maps_ : the copy of all rows, and the maps
     certificates_ : a certificate each, None of an estimator that has none; certificate_ is the one that says least
@@ -80,7 +98,7 @@ class Calibrated(ClassifierMixin, InMemory):
     classes_: Array
     data_: dict[str, float]
 
-    def __init__(self, estimator: BaseEstimator, method: str = "sigmoid", *, cv: int = 5) -> None:
+    def __init__(self, estimator: BaseEstimator, method: str = "sigmoid", *, cv: UserSplits = 5) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -108,13 +126,17 @@ class Calibrated(ClassifierMixin, InMemory):
     def final_(self) -> BaseEstimator:
         """The copy that is fitted to all rows."""
         check_is_fitted(self)
-        return self.estimators_[int(self.cv)]
+        return self.estimators_[-1 - self._n_maps]
 
     @property
     def maps_(self) -> list[BaseEstimator]:
         """The map of scores of the second of two classes, or of every class."""
         check_is_fitted(self)
-        return self.estimators_[int(self.cv) + 1 :]
+        return self.estimators_[-self._n_maps :]
+
+    @property
+    def _n_maps(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _targets(self, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:
         return class_codes(self, y, weight, is_fitted)
@@ -135,20 +157,26 @@ class Calibrated(ClassifierMixin, InMemory):
         self.data_ = {"n_rows": int((rows.distinct.kind >= 0).sum()), "sum_weight": weight}
         self._take_names()
 
-    def _samples(self, rows: CheckedRows) -> list[tuple[Any, Array, Array | None]]:
+    def _samples(self, rows: CheckedRows) -> list[tuple[UserRows, Array, Array | None]]:
         """The rows of every copy: without a fold each, and all."""
-        folds, weight = self._folds(rows), rows.distinct.weight
         takes_weight = has_fit_parameter(self.estimator, "sample_weight")
         if not takes_weight and not rows.distinct.is_whole:
             raise ValueError(
                 f"{type(self.estimator).__name__} takes no sample_weight: weights must be whole numbers, which count "
                 "rows. Leave sample_weight out, or use another estimator."
             )
-        kept = [*(np.where(folds == k, 0.0, weight) for k in range(int(self.cv))), weight]
+        kept = [*(train for train, _ in self._splits(rows)), rows.distinct.weight]
         return [drawn(rows, counts, takes_weight) for counts in kept]
 
+    def _splits(self, rows: CheckedRows) -> list[Split]:
+        """Weights of the distinct rows that each copy is fitted to, and of those that it scores."""
+        if not is_whole(self.cv):
+            return splits_by_number(rows, self.cv, len(self.classes_))
+        folds, weight = self._folds(rows), rows.distinct.weight
+        return [(np.where(folds == k, 0.0, weight), np.where(folds == k, weight, 0.0)) for k in range(int(self.cv))]
+
     def _folds(self, rows: CheckedRows) -> Array:
-        """The fold of every distinct row: those of a class in turn, in the order of their hash."""
+        """cv is a number: the fold of every distinct row: those of a class in turn, in the order of their hash."""
         numbers = rows.distinct.numbers
         codes = rows.y[numbers]
         n_different = np.bincount(codes, minlength=len(self.classes_))
@@ -166,15 +194,17 @@ class Calibrated(ClassifierMixin, InMemory):
 
     def _scored(self, rows: CheckedRows, copies: list[BaseEstimator]) -> list[tuple[Array, Array, Array]]:
         """What every map is fitted to: scores of rows by the copy that has not seen them, targets, weights."""
-        folds, numbers, n_classes = self._folds(rows), rows.distinct.numbers, len(self.classes_)
-        scores = np.empty((len(numbers), 1 if n_classes == 2 else n_classes))
-        for k in range(int(self.cv)):
-            held = np.flatnonzero(folds == k)
-            scores[held] = scores_of(copies[k], taken(rows.X, numbers[held]), n_classes)
+        numbers, n_classes = rows.distinct.numbers, len(self.classes_)
+        scores, places, weights = [], [], []
+        for model, (_, test) in zip(copies, self._splits(rows), strict=False):
+            places.append(np.flatnonzero(test))
+            weights.append(test[places[-1]])
+            scores.append(scores_of(model, taken(rows.X, numbers[places[-1]]), n_classes))
         _, targets = MAPS[self.method]
-        codes, weight = rows.y[numbers], rows.distinct.weight
+        score, weight = np.concatenate(scores), np.concatenate(weights)
+        codes = rows.y[numbers[np.concatenate(places)]]
         classes = [1] if n_classes == 2 else range(n_classes)
-        return [(scores[:, [k]], targets(codes == code, weight), weight) for k, code in enumerate(classes)]
+        return [(score[:, [k]], targets(codes == code, weight), weight) for k, code in enumerate(classes)]
 
     def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[object]:
         """The checked rows of every copy, and the scores of every map, by the copies as they are."""
@@ -193,7 +223,45 @@ class Calibrated(ClassifierMixin, InMemory):
         return super()._joint(certificates)
 
 
-def scores_of(model: Any, X: Any, n_classes: int) -> Array:
+def splits_by_number(rows: CheckedRows, cv: UserSplits, n_classes: int) -> list[Split]:
+    """Splits of the user as weights of the distinct rows; equal rows of one side are one row."""
+    n_rows, kind = len(rows.y), rows.distinct.kind
+    weight = np.ones(n_rows) if rows.weight is None else rows.weight
+    assert not isinstance(cv, int)
+    pairs = cv.split(np.zeros((n_rows, 1)), rows.y) if hasattr(cv, "split") else cv
+    splits = []
+    for place, pair in enumerate(pairs):
+        sides = [_row_numbers(numbers, n_rows, place) for numbers in _two(pair, place)]
+        twice = np.intersect1d(sides[0], sides[1])
+        if len(twice):
+            raise ValueError(f"Split {place} of cv scores row {twice[0]}, which it is fitted to. Take it out of one.")
+        sides = [numbers[kind[numbers] >= 0] for numbers in sides]
+        missing = np.flatnonzero(np.bincount(rows.y[sides[0]], minlength=n_classes) == 0)
+        if len(missing) or not len(sides[1]):
+            what = "no row to score" if not len(missing) else f"no row of class number {missing[0]} to fit to"
+            raise ValueError(f"Split {place} of cv has {what}, of positive weight. Use fewer or other splits.")
+        train, test = (np.bincount(kind[own], weight[own], len(rows.distinct.numbers)) for own in sides)
+        splits.append((train, test))
+    return splits
+
+
+def _two(pair: Sequence[ArrayLike], place: int) -> Sequence[ArrayLike]:
+    if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+        raise ValueError(f"Split {place} of cv must be two lists of row numbers, (train, test). Got {brief(pair)}.")
+    return pair
+
+
+def _row_numbers(user_numbers: ArrayLike, n_rows: int, place: int) -> Array:
+    """Different row numbers, from 0."""
+    numbers = np.asarray(user_numbers)
+    if numbers.ndim != 1 or (len(numbers) and numbers.dtype.kind not in "iu"):
+        raise ValueError(f"Split {place} of cv must be two lists of row numbers. Got {brief(numbers)}.")
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < n_rows):
+        raise ValueError(f"Split {place} of cv names row {numbers.max()}, and rows go from 0 to {n_rows - 1}.")
+    return np.unique(numbers.astype(np.int64))
+
+
+def scores_of(model: BaseEstimator, X: UserRows, n_classes: int) -> Array:
     """decision_function, or else predict_proba: a column for the second of two classes, else one for each."""
     name = "decision_function" if hasattr(model, "decision_function") else "predict_proba"
     scores = np.asarray(getattr(model, name)(X), dtype=np.float64)

@@ -68,6 +68,16 @@ def dense_rows(X: object) -> Array:
     return np.ascontiguousarray(sp.csr_array(X).toarray() if sp.issparse(X) else X, dtype=np.float64)
 
 
+def shares_of(block: Block) -> tuple[Array, float]:
+    """The weights of rows as shares of their sum, and that sum."""
+    weight = np.ones(block.n_rows) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
+    power = float(np.ldexp(1.0, -int(np.frexp(weight.max(initial=0.0))[1])))
+    refuse_no_weight(float(weight.max(initial=0.0)))
+    total = float((weight * power).sum())
+    with np.errstate(over="ignore"):
+        return weight * power / total, total / power
+
+
 class KernelRows:
     """Gathered rows of positive weight as a kernel sees them.
 
@@ -86,12 +96,7 @@ class KernelRows:
         X = dense_rows(self.block.X)
         if not np.isfinite(X).all():
             refuse_nonfinite(source)
-        weight = np.ones(n) if self.block.weight is None else np.asarray(self.block.weight, dtype=np.float64)
-        power = float(np.ldexp(1.0, -int(np.frexp(weight.max(initial=0.0))[1])))
-        refuse_no_weight(float(weight.max(initial=0.0)))
-        self.share: Array = weight * power / float((weight * power).sum())
-        with np.errstate(over="ignore"):
-            self.sum_weight = float((weight * power).sum()) / power
+        self.share, self.sum_weight = shares_of(self.block)
         self.names = source.names
         self.standard = Standard.of(X, self.share) if standard is True else standard or None
         if kernel is None:

@@ -1,9 +1,9 @@
 """The certificate of a support vector machine: the duality gap and the conditions of Karush, Kuhn and Tucker.
 
-Any multipliers 0 <= a_t <= C_t with sum_t sign_t a_t = 0 give a lower bound. With v_t = -sign_t (f + b - target_t) of
+Multipliers 0 <= a_t <= C_t with sum_t sign_t a_t = 0 give a lower bound. With v_t = -sign_t (f + b - target_t) of
 the state, f its function, and f_a that of the multipliers, objective less bound is, in units of alpha,
 
-    sum_t [ C_t max(0, v_t) - a_t v_t ]  +  | f - f_a |^2 / 2
+    sum_t [ C_t max(0, v_t) - a_t v_t ]  +  | f - f_a |^2 / 2        (of squared slacks see `slack.py`)
 
 where every bracket is >= 0, so that nothing cancels. The multipliers are those of the state, brought into their bounds;
 where that or a sum that is not 0 changes them, |f - f_a| is bounded by what was changed. Points of a state are rows
@@ -89,25 +89,24 @@ class Values:
 
 def judge(machine: Machine, multipliers: Array, outside: float, at: Values, intercept: float) -> Judged:
     """The gap of f and b with these multipliers. outside: a bound on |f - sum_t sign_t a_t k(x_t, .)| as they are."""
-    row, sign, bound = machine.row, machine.sign, machine.bound
+    row, sign, bound, slack = machine.row, machine.sign, machine.bound, machine.slack
     f = at.f[row] - machine.target
     v = -sign * (f + intercept)
     off = at.off[row] + 4 * UNIT * (np.abs(at.f[row]) + np.abs(machine.target) + abs(intercept))
-    a = np.clip(multipliers, 0.0, bound * (1 - BOX))
+    a = np.clip(multipliers, 0.0, slack.most(bound) * (1 - BOX))
     changed = np.abs(multipliers - a)
-    removed, cost = _unbalanced(machine, a, np.abs(v) + off) if machine.has_intercept else (np.zeros(len(a)), 0.0)
+    removed, cost = np.zeros(len(a)), 0.0
+    if machine.has_intercept:
+        removed, cost = _unbalanced(machine, a, np.abs(v) + off + slack.met(bound, a))
     apart = (outside + float((changed + removed) @ at.sizes[row])) * (1 + SAFETY)
 
-    def bracket(slack: Array) -> Array:
-        return np.asarray(bound * np.maximum(slack, 0.0) - a * slack)
-
-    exact = bracket(v)
-    terms = np.maximum(bracket(v - off), bracket(v + off))
+    exact = slack.bracket(bound, a, v)
+    terms = np.maximum(slack.bracket(bound, a, v - off), slack.bracket(bound, a, v + off))
     lost = (len(a) + 4) * UNIT * float(terms.sum())
     gap = float(terms.sum()) + lost + cost + apart**2 / 2
     rounding = float((terms - exact).sum()) + lost + cost + apart**2 / 2
-    low = at.norm[0] / 2 + float(bound @ np.maximum(v - off, 0.0))
-    high = at.norm[1] / 2 + float(bound @ np.maximum(v + off, 0.0))
+    low = at.norm[0] / 2 + float(slack.cost(bound, v - off).sum())
+    high = at.norm[1] / 2 + float(slack.cost(bound, v + off).sum())
     return Judged(max(gap, 0.0), rounding, (low, high), *_conditions(machine, multipliers, v))
 
 
@@ -127,10 +126,11 @@ def _unbalanced(machine: Machine, a: Array, most: Array) -> tuple[Array, float]:
 
 def _conditions(machine: Machine, multipliers: Array, v: Array) -> tuple[float, tuple[int, int, int]]:
     """The worst violation of the three cases, and how many multipliers are in each."""
-    is_zero = multipliers <= AT_BOUND * np.where(np.isfinite(machine.bound), machine.bound, 0.0)
-    is_full = ~is_zero & (multipliers >= machine.bound * (1 - AT_BOUND))
+    most = machine.slack.most(machine.bound)
+    is_zero = multipliers <= AT_BOUND * np.where(np.isfinite(most), most, 0.0)
+    is_full = ~is_zero & (multipliers >= most * (1 - AT_BOUND))
     is_free = ~is_zero & ~is_full
-    off = np.where(is_zero, v, np.where(is_full, -v, np.abs(v)))
+    off = np.where(is_zero, v, np.where(is_full, -v, np.abs(v - machine.slack.met(machine.bound, multipliers))))
     return float(np.maximum(off, 0.0).max(initial=0.0)), (int(is_zero.sum()), int(is_free.sum()), int(is_full.sum()))
 
 

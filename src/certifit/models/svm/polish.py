@@ -9,6 +9,8 @@ One solution of it is exact to rounding. Where it would leave the bounds, the st
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from certifit.data.columns import Array
@@ -26,16 +28,19 @@ def can_polish(machine: Machine, a: Array) -> bool:
     return 0 < n_free <= MOST_FREE and len(a) * float((a > 0).sum()) <= MOST_VALUES
 
 
-def polished(task: MarginTask, machine: Machine, places: Array, local: Array, a: Array, f: Array) -> Array:
-    """Multipliers after a few such steps."""
-    a = a.copy()
-    free = np.flatnonzero((a > 0) & (a < machine.bound))
+def kernel_among(task: MarginTask, rows_of: Array) -> Array:
+    """The matrix of the kernel among some rows of a task."""
     rows = task.rows
     if rows.kernel is None or not rows.is_proven:
-        K = rows.matrix[np.ix_(places[local[free]], places[local[free]])]
-    else:
-        points = rows.points[places[local[free]]]
-        K = rows.kernel.matrix(points)
+        return np.asarray(rows.matrix[np.ix_(rows_of, rows_of)])
+    return np.asarray(rows.kernel.matrix(rows.points[rows_of]))
+
+
+def polished(machine: Machine, local: Array, a: Array, f: Array, among: Callable[[Array], Array]) -> Array:
+    """Multipliers after a few such steps. among: the matrix of the kernel among the rows of some variables."""
+    a = a.copy()
+    free = np.flatnonzero((a > 0) & (a < machine.bound))
+    K = among(local[free])
     missing = (machine.target - f[local])[free]
     is_free = np.ones(len(free), dtype=bool)
     for _ in range(MOST_STEPS):

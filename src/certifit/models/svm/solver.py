@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.mathematics.kernels.basic import Formed
 from certifit.minimise.steps import Steps
 from certifit.models.kernel.task import KernelRows
-from certifit.models.svm.polish import can_polish, polished
+from certifit.models.svm.polish import can_polish, kernel_among, polished
 from certifit.models.svm.task import Machine, MarginRun, MarginState, MarginTask
 from certifit.runtime import check_memory, core, n_threads, one_blas_thread
 
@@ -218,7 +218,7 @@ def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at:
     for _ in range(SHARPENED):
         if not can_polish(machine, at.a):
             return
-        a = polished(task, machine, places, local, at.a, at.f)
+        a = polished(machine, local, at.a, at.f, lambda rows: kernel_among(task, places[rows]))
         f = refreshed(task, machine, places, a)
         if not measured(machine, local, a, f)[2] < measured(machine, local, at.a, at.f)[2]:
             return

@@ -27,6 +27,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.minimise.problem import Run
 from certifit.models.kernel.task import KernelRows
+from certifit.models.svm.slack import HINGE, Slack
 
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
 
@@ -59,6 +60,7 @@ class Machine:
     target: Array
     bound: Array
     has_intercept: bool
+    slack: Slack = HINGE
 
     @property
     def unit(self) -> float:
@@ -67,9 +69,12 @@ class Machine:
 
     @property
     def null(self) -> float:
-        """The least sum of C xi of any constant, f = 0; without an intercept that of 0."""
+        """The least sum of costs of any constant, f = 0; without an intercept that of 0."""
         if not self.has_intercept:
-            return float(self.bound @ np.maximum(self.sign * self.target, 0.0))
+            return float(self.slack.cost(self.bound, self.sign * self.target).sum())
+        if self.slack.is_squared:  # of classes: between -1 and 1 all rows have slack
+            above, below = (float(self.bound[self.sign == side].sum()) for side in (1.0, -1.0))
+            return 4 * above * (below / (above + below))
         at = np.unique(self.target)  # the sum is convex and linear between the targets
         low, high = 0, len(at) - 1
         while high - low > 2:

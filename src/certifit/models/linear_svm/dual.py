@@ -1,0 +1,265 @@
+"""Multipliers of a linear machine with the hinge: coordinate descent, an interior point method, and a last step.
+
+Coordinate descent sets one multiplier after the other to its best, in a random order. The constraint of the intercept
+is met by the method of multipliers: b = centre + ridge sum_i y_i a_i, and the centre follows b. The interior point
+method steps along the path on which a_i s_i = (C_i - a_i) t_i = mu, s and t the parts of 1 - y_i z_i above and below 0,
+a linear system of the columns each (after Mehrotra). Small machines end at rounding: the multipliers between their
+bounds solve a linear system (`svm/polish.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg as sl
+import scipy.sparse as sp
+
+from certifit.data.columns import Array
+from certifit.minimise.steps import time_is_up
+from certifit.models.linear_svm.task import LinearTask, best_intercept
+from certifit.models.svm.polish import MOST_FREE, polished
+from certifit.models.svm.task import Machine
+from certifit.runtime import core
+
+FIRST_EPOCHS = 20  # of coordinate descent, before an interior point method is tried
+MOST_EPOCHS = 2000
+MOST_STEPS = 100  # of an interior point method
+MOST_SIDE = 1000  # of its linear system
+MOST_WORK = 5e10  # rows times the square of that
+SMALL = 2000  # rows of machines that are solved to rounding
+ENOUGH = 0.1  # of tol
+CLOSE = 1e-3  # of tol, for an interior point method
+NEAR = (1e-3, 1e-5, 1e-7)  # of its bound: a multiplier nearer to it is tried to be on it
+SHARPENED = 3  # linear systems at the end
+CHECKED = 5  # epochs between two looks at the gap
+
+Told = Callable[[float, float], bool]  # objective, dual: True to stop
+
+
+def _nobody(objective: float, dual: float) -> bool:
+    return time_is_up()
+
+
+@dataclass(frozen=True)
+class Point:
+    """Multipliers, their weights and the best intercept; objective and dual in units of alpha."""
+
+    a: Array
+    w: Array
+    b: float
+    objective: float
+    dual: float
+
+    @property
+    def gap(self) -> float:
+        """Relative to the objective."""
+        return (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
+
+
+def point_of(task: LinearTask, machine: Machine, a: Array) -> Point:
+    """What multipliers give; those of the heavier class are scaled until the intercept's constraint is met."""
+    if machine.has_intercept:
+        above, below = (float(a[machine.sign == side].sum()) for side in (1.0, -1.0))
+        least = min(above, below)
+        factor = np.where(machine.sign > 0, least / above if above else 0.0, least / below if below else 0.0)
+        a = a * factor
+    w = task.sums(machine.sign * a)[0][:-1]
+    z = task.scores(w)
+    b = best_intercept(machine, z)
+    half = float(w @ w) / 2
+    slack = machine.slack
+    conjugate = float((slack.met(machine.bound, a) * a).sum()) / 2
+    costs = float(slack.cost(machine.bound, 1 - machine.sign * (z + b)).sum())
+    return Point(a, w, b, half + costs, float(a.sum()) - conjugate - half)
+
+
+def provable(task: LinearTask, machine: Machine, point: Point) -> Point:
+    """A point of squared slacks with the dual of the multipliers that its weights name, which prove it."""
+    if not machine.slack.is_squared:
+        return point
+    v = 1 - machine.sign * (task.scores(point.w) + point.b)
+    return replace(point, dual=point_of(task, machine, machine.slack.slope(machine.bound, v)).dual)
+
+
+def best_multipliers(task: LinearTask, p: int, tolerance: float) -> Array:
+    """Multipliers of a machine whose gap is well below the tolerance, where that can be reached."""
+    return solve_dual(task, p, "auto", tolerance, MOST_EPOCHS).a
+
+
+def has_small_system(task: LinearTask) -> bool:
+    """Whether an interior point method is worth its linear systems."""
+    side = min(task.n_columns, task.n_points)
+    return side <= MOST_SIDE and task.n_points * float(side) ** 2 <= MOST_WORK
+
+
+def solve_dual(task: LinearTask, p: int, method: str, tolerance: float, most: int, told: Told = _nobody) -> Point:
+    """The optimum of a machine. most: epochs or steps."""
+    machine = task.machines[p]
+    can_step = not machine.slack.is_squared and has_small_system(task)
+    is_small = task.n_points <= SMALL
+    if method == "interior-point" or (method == "auto" and can_step and is_small):
+        best = interior_point(task, machine, CLOSE * tolerance, min(most, MOST_STEPS), told)
+    else:
+        first = min(most, FIRST_EPOCHS) if method == "auto" and can_step else most
+        best = descend(task, machine, ENOUGH * tolerance, first, told)
+        if method == "auto" and can_step and best.gap > tolerance / 2 and most > first:
+            best = max(best, interior_point(task, machine, CLOSE * tolerance, MOST_STEPS, told), key=lambda x: -x.gap)
+    return best if machine.slack.is_squared else sharpened(task, machine, best, CLOSE * tolerance)
+
+
+def descend(task: LinearTask, machine: Machine, enough: float, most: int, told: Told) -> Point:
+    """Coordinate descent from multipliers of 0."""
+    slack, n = machine.slack, task.n_points
+    sign, bound = np.ascontiguousarray(machine.sign), np.ascontiguousarray(machine.bound)
+    parts = (sign, slack.most(bound), slack.diagonal(bound), task.squares)
+    ridge = float(task.squares.mean()) if machine.has_intercept else 0.0
+    rng = np.random.default_rng(0)
+    a, w, b, centre = np.zeros(n), np.zeros(task.n_columns), 0.0, 0.0
+    best = point_of(task, machine, a)
+    for epoch in range(1, most + 1):
+        a, w, b, worst = core.dual_pass(task.rows, *parts, ridge, rng.permutation(n), a, w, b)
+        if machine.has_intercept:
+            centre = b
+            b = centre + ridge * float(sign @ a)
+        if epoch % CHECKED and epoch < most and worst > 0:
+            continue
+        point = provable(task, machine, point_of(task, machine, a))
+        best = point if point.gap < best.gap else best
+        w = task.sums(sign * a)[0][:-1]  # what rounding took from the sums of many steps
+        if told(alpha_units(task, best.objective), alpha_units(task, best.dual)) or best.gap <= enough or worst == 0:
+            break
+    return best
+
+
+def alpha_units(task: LinearTask, value: float) -> float:
+    """A value in units of alpha in those of the mean loss."""
+    return task.alpha * value
+
+
+def interior_point(task: LinearTask, machine: Machine, enough: float, most: int, told: Told) -> Point:
+    """Steps along the central path of the hinge; its columns are as many as rows where there are fewer of these."""
+    path = CentralPath(*_few_columns(task), machine)
+    best = point_of(task, machine, path.a)
+    for _ in range(most):
+        if not path.step():
+            break
+        point = point_of(task, machine, path.a)
+        is_better = point.gap < best.gap
+        best = point if is_better else best
+        if told(alpha_units(task, best.objective), alpha_units(task, best.dual)) or best.gap <= enough:
+            break
+        if not is_better and path.mu * 2 * len(path.a) < 1e-14 * best.objective:
+            break
+    return best
+
+
+def _few_columns(task: LinearTask) -> tuple[Array | None, LinearTask]:
+    """Rows in as many columns as there are rows, with the same products; None where columns are fewer."""
+    if task.n_columns <= task.n_points:
+        return None, task
+    values, vectors = np.linalg.eigh(_among(task, np.arange(task.n_points)))
+    return vectors * np.sqrt(np.maximum(values, 0.0)), task
+
+
+class CentralPath:
+    """Multipliers a, slacks s and t, weights (w, b) of an interior point method."""
+
+    def __init__(self, X: Array | None, task: LinearTask, machine: Machine) -> None:
+        self.X, self.task, self.sign, self.bound = X, task, machine.sign, machine.bound
+        d = task.n_columns if X is None else X.shape[1]
+        self.penalised = np.append(np.ones(d), 0.0 if machine.has_intercept else 1.0)
+        self.flag = 1.0 if machine.has_intercept else 0.0
+        self.w = np.zeros(d + 1)
+        q = -np.ones(len(self.sign))  # y z - 1
+        self.s = (q + np.sqrt(q * q + 0.36)) / 2
+        self.t = self.s - q
+        self.a = self.bound * self.t / (self.s + self.t)
+
+    def products(self, v: Array) -> Array:
+        """y_i (x_i, 1)'v."""
+        z = self.task.scores(v[:-1]) if self.X is None else self.X @ v[:-1]
+        return np.asarray(self.sign * (z + self.flag * v[-1]))
+
+    def sums(self, u: Array, curvatures: Array | None = None) -> tuple[Array, Array]:
+        """sum_i u_i y_i (x_i, 1), and sum_i curvature_i (x_i, 1)(x_i, 1)'."""
+        if self.X is None:
+            total, system = self.task.sums(self.sign * u, curvatures)
+        else:
+            Z = np.column_stack([self.X, np.ones(len(u))])
+            total, system = Z.T @ (self.sign * u), np.zeros((0, 0)) if curvatures is None else (Z.T * curvatures) @ Z
+        total[-1] *= self.flag
+        if curvatures is not None:
+            system[-1, :] *= self.flag
+            system[:, -1] *= self.flag
+        return total, system
+
+    @property
+    def mu(self) -> float:
+        """The mean product of a multiplier and its slack."""
+        return float(self.a @ self.s + (self.bound - self.a) @ self.t) / (2 * len(self.a))
+
+    def step(self) -> bool:
+        """One step; False where the system cannot be solved any more."""
+        a, s, t, room = self.a, self.s, self.t, self.bound - self.a
+        left = self.products(self.w) - 1 - s + t
+        free = 1.0 / (s / a + t / room)
+        total, system = self.sums(a, free)
+        missing = total - self.penalised * self.w
+        system[np.diag_indices(len(system))] += self.penalised
+        try:
+            factor = sl.cho_factor(system)
+        except (np.linalg.LinAlgError, ValueError):
+            return False
+
+        def solve(first: Array, second: Array) -> tuple[Array, Array, Array, Array]:
+            right = first / a - second / room - left
+            dw = sl.cho_solve(factor, self.sums(free * right)[0] + missing)
+            da = free * (right - self.products(dw))
+            return da, (first - s * da) / a, (second + t * da) / room, dw
+
+        da, ds, dt, _ = solve(-a * s, -room * t)
+        k = self._longest(da, ds, dt)
+        ahead = float((a + k * da) @ (s + k * ds) + (room - k * da) @ (t + k * dt)) / (2 * len(a))
+        aim = (ahead / self.mu) ** 3 * self.mu
+        da, ds, dt, dw = solve(aim - a * s - da * ds, aim - room * t + da * dt)
+        if not (np.isfinite(da).all() and np.isfinite(ds).all() and np.isfinite(dt).all()):
+            return False
+        k = min(1.0, 0.995 * self._longest(da, ds, dt))
+        self.a, self.s, self.t, self.w = a + k * da, s + k * ds, t + k * dt, self.w + k * dw
+        return bool((self.a > 0).all() and (self.a < self.bound).all() and (self.s > 0).all() and (self.t > 0).all())
+
+    def _longest(self, da: Array, ds: Array, dt: Array) -> float:
+        """The longest step, at most 1, that keeps everything above 0."""
+        shares = (-da / self.a, da / (self.bound - self.a), -ds / self.s, -dt / self.t)
+        return 1.0 / max(1.0, *(float(share.max()) for share in shares))
+
+
+def sharpened(task: LinearTask, machine: Machine, start: Point, close: float) -> Point:
+    """Multipliers on their bounds where they nearly are; those between by a linear system, where they are few.
+
+    A gap up to `close` may grow.
+    """
+    every, point = np.arange(task.n_points), start
+    for near in NEAR:
+        a = np.where(start.a < near * machine.bound, 0.0, start.a)
+        a = np.where(a > (1 - near) * machine.bound, machine.bound, a)
+        rounded = point_of(task, machine, a)
+        point = rounded if point is start and rounded.gap <= max(close, start.gap) else point
+        for _ in range(SHARPENED):
+            if not 0 < int(((a > 0) & (a < machine.bound)).sum()) <= MOST_FREE:
+                break
+            f = task.scores(task.sums(machine.sign * a)[0][:-1])
+            a = polished(machine, every, a, f, lambda rows: _among(task, rows))
+            better = point_of(task, machine, a)
+            if not better.gap < point.gap:
+                break
+            point = better
+    return point
+
+
+def _among(task: LinearTask, rows: Array) -> Array:
+    """Products of some rows with each other."""
+    X = task.X[rows]
+    return np.asarray((X @ X.T).toarray() if sp.issparse(X) else X @ X.T)

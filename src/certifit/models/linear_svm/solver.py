@@ -1,0 +1,176 @@
+"""Linear support vector machines: which method solves which machine, and what it reports.
+
+Newton's method on squared slacks is semi-smooth: the second derivatives are those of the rows with slack, and once
+these are the rows of the optimum one step is exact. Averaged SGD is the primal method of the textbook:
+
+    theta = 0;  for t = 1, 2, ..., T:  w_t = theta / (alpha t);  draw a row i in proportion to its weight;
+    where y_i x_i'w_t < 1:  theta += y_i x_i;   the result is the mean of w_1, ..., w_T
+
+b takes no part in the steps: it is the best one for the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sl
+from scipy.sparse.linalg import LinearOperator, cg
+
+from certifit.data.columns import Array
+from certifit.models.linear_svm.dual import point_of, solve_dual
+from certifit.models.linear_svm.task import LinearRun, LinearTask, best_intercept
+from certifit.models.svm.solver import Recorder
+from certifit.models.svm.task import Machine
+from certifit.runtime import core, one_blas_thread
+
+AUTO, NEWTON, INTERIOR, COORDINATE, SGD = "auto", "newton", "interior-point", "coordinate", "sgd"
+SOLVERS = {"hinge": (AUTO, INTERIOR, COORDINATE, SGD), "squared_hinge": (AUTO, NEWTON, COORDINATE)}
+MOST_COLUMNS = 1500  # of a system that is factored
+MOST_PRODUCTS = 2000  # of a step by conjugate gradients
+NOT_ENOUGH = "max_iter = {0:,} steps were not enough. Raise max_iter, or alpha, or standardise columns."
+
+
+@dataclass(frozen=True)
+class Limits:
+    """tol; steps or epochs; the seed of the draws."""
+
+    tol: float
+    most: int
+    seed: int
+
+
+@one_blas_thread
+@np.errstate(over="ignore", invalid="ignore")  # the certificate says so
+def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
+    """The optimum of every machine."""
+    record = Recorder(task)
+    weights, intercepts = [], []
+    for p, machine in enumerate(task.machines):
+        record.machine = p + 1
+        if solver == SGD:
+            w, b = averaged_sgd(task, machine, limits, record)
+        elif machine.slack.is_squared and solver in (AUTO, NEWTON):
+            w, b = newton(task, machine, limits, record)
+        else:
+            best = solve_dual(task, p, solver, limits.tol, limits.most, _teller(record))
+            task.witness[p] = best.a
+            w, b = best.w, best.b
+        weights.append(w)
+        intercepts.append(b)
+    reason = record.steps.reason or NOT_ENOUGH.format(limits.most)
+    return LinearRun(task.told(weights, intercepts), record.steps.rows, reason)
+
+
+def _teller(record: Recorder) -> object:
+    def told(objective: float, dual: float) -> bool:
+        record.add(objective / record.unit, dual / record.unit, np.nan)
+        return record.steps.is_over
+
+    return told
+
+
+def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder) -> tuple[Array, float]:
+    """Steps until the objective no longer falls."""
+    point = np.zeros(task.n_columns + 1)
+    point[-1] = best_intercept(machine, np.zeros(task.n_points))
+    z = np.full(task.n_points, point[-1])
+    value = _value(machine, point, z)
+    for _ in range(limits.most):
+        a = machine.slack.slope(machine.bound, 1 - machine.sign * z)
+        bound = point_of(task, machine, a)
+        record.add(value, bound.dual, np.nan)
+        if record.steps.is_over:
+            break
+        direction = _direction(task, machine, point, a)
+        along = task.scores(direction[:-1]) + direction[-1]
+        size, new = _searched(machine, point, direction, z, along)
+        if not new < value:
+            break
+        point, z, value = point + size * direction, z + size * along, new
+        if value - bound.dual <= 0:
+            break
+    w = point[:-1]
+    z = task.scores(w)
+    b = best_intercept(machine, z)
+    record.add(_value(machine, np.append(w, b), z + b), bound.dual if limits.most else np.nan, np.nan)
+    return w, b
+
+
+def _value(machine: Machine, point: Array, z: Array) -> float:
+    w = point[:-1]
+    return float(w @ w) / 2 + float(machine.slack.cost(machine.bound, 1 - machine.sign * z).sum())
+
+
+def _direction(task: LinearTask, machine: Machine, point: Array, a: Array) -> Array:
+    """- H^-1 gradient; the intercept stays where there is none, or no row has slack."""
+    penalised = np.append(np.ones(task.n_columns), 0.0)
+    curvatures = np.where(a > 0, 2 * machine.bound, 0.0)
+    has_intercept = machine.has_intercept and bool((a > 0).any())
+    is_direct = task.n_columns <= MOST_COLUMNS
+    total, system = task.sums(machine.sign * a, curvatures if is_direct else None)
+    gradient = penalised * point - total
+    if not has_intercept:
+        gradient[-1] = 0.0
+    if not is_direct:
+        return _by_products(task, gradient, curvatures, has_intercept)
+    system[np.diag_indices(len(system))] += penalised
+    if not has_intercept:
+        system[-1, :], system[:, -1], system[-1, -1] = 0.0, 0.0, 1.0
+    try:
+        factor = sl.cho_factor(system)
+    except (np.linalg.LinAlgError, ValueError):
+        return -gradient / max(float(np.abs(system).max(initial=0.0)), 1.0)
+    step = sl.cho_solve(factor, -gradient)
+    return np.asarray(step + sl.cho_solve(factor, -gradient - system @ step))
+
+
+def _by_products(task: LinearTask, gradient: Array, curvatures: Array, has_intercept: bool) -> Array:
+    """The same by conjugate gradients, of as many columns as there are."""
+    penalised = np.append(np.ones(task.n_columns), 0.0 if has_intercept else 1.0)
+    flag = 1.0 if has_intercept else 0.0
+
+    def product(v: Array) -> Array:
+        v = np.asarray(v, dtype=np.float64).reshape(-1)
+        out = task.sums(curvatures * (task.scores(v[:-1]) + flag * v[-1]))[0]
+        out[-1] *= flag
+        return np.asarray(out + penalised * v)
+
+    n = len(gradient)
+    operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
+    return np.asarray(cg(operator, -gradient, rtol=1e-10, maxiter=MOST_PRODUCTS)[0])
+
+
+def _searched(machine: Machine, point: Array, direction: Array, z: Array, along: Array) -> tuple[float, float]:
+    """The longest of the steps 1, 1/2, ... after which the objective is lower, and the objective."""
+    value, size = _value(machine, point, z), 1.0
+    while size > 1e-12:
+        new = _value(machine, point + size * direction, z + size * along)
+        if new < value:
+            return size, new
+        size /= 2
+    return 0.0, value
+
+
+def averaged_sgd(task: LinearTask, machine: Machine, limits: Limits, record: Recorder) -> tuple[Array, float]:
+    """The mean of w_1, ..., w_T, and the best intercept for it. A row of the history after every n steps."""
+    n, alpha = task.n_points, task.alpha
+    ends = np.cumsum(machine.bound)
+    rng = np.random.default_rng(limits.seed)
+    theta, late, harmonic = np.zeros(task.n_columns), np.zeros(task.n_columns), 0.0
+    w, b = theta, 0.0
+    sign = np.ascontiguousarray(machine.sign)
+    for number in range(limits.most):
+        t = np.arange(number * n + 1, (number + 1) * n + 1, dtype=np.float64)
+        order = np.searchsorted(ends, rng.random(n) * ends[-1], side="right")
+        sums = harmonic + np.cumsum(1 / t)  # 1 + 1/2 + ... + 1/t
+        rows = np.minimum(order, n - 1).astype(np.int64)
+        theta, late = core.margin_steps(task.rows, sign, rows, 1 / (alpha * t), sums, theta, late)
+        harmonic = float(sums[-1])
+        w = (harmonic * theta - late) / (alpha * t[-1])
+        z = task.scores(w)
+        b = best_intercept(machine, z)
+        record.add(_value(machine, np.append(w, b), z + b), np.nan, np.nan)
+        if record.steps.is_over:
+            break
+    return w, b

@@ -1,0 +1,204 @@
+"""Linear support vector machines on gathered rows: what is minimised, and products with the rows.
+
+    alpha/2 |w|^2 + sum_i s_i cost(1 - y_i (b + x_i'w)),    s_i the weights of the rows, of sum 1
+
+In units of alpha, C_i = s_i / alpha, the dual is
+
+    maximise  sum_i a_i - sum_i C_i cost*(a_i / C_i) - | sum_i y_i a_i x_i |^2 / 2,    sum_i y_i a_i = 0 (with b)
+
+Dense columns are seen less their means where there is an intercept, which then takes the means up; with standardize in
+units of their spreads. Weights are told in the units of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+
+from certifit.data.columns import Array, Columns, Csr
+from certifit.data.gate import refuse_nonfinite
+from certifit.data.source import Block, Source
+from certifit.minimise.problem import Run
+from certifit.models.classifier import codes_of
+from certifit.models.kernel.task import shares_of
+from certifit.models.svm.slack import Slack
+from certifit.models.svm.task import Machine, class_machines
+from certifit.runtime import check_memory, core, n_threads
+from certifit.statistics.gram import counted
+
+BLOCK_ROWS = 1024  # whose sums are added before they join the others
+
+
+@dataclass(frozen=True)
+class LinearState:
+    """Weights of the columns, a row per machine, and their intercepts."""
+
+    coef: Array
+    intercepts: Array
+
+
+@dataclass(frozen=True)
+class LinearRun(Run[LinearState]):
+    """A run."""
+
+
+class LinearTask:
+    """Rows in memory, and the machines that are fitted to them, each by itself.
+
+    witness: multipliers of each machine that a solver left for the proof; None where none did.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        n_classes: int,
+        alpha: float | None,
+        slack: Slack,
+        *,
+        has_intercept: bool,
+        standardize: bool,
+        is_centred: bool,
+    ) -> None:
+        gathered = source.gather()
+        block = counted(gathered)
+        n, d = block.n_rows, source.n_features
+        check_memory(8.0 * 2 * n * d if _is_dense(block.X) else 0.0, f"{n:,} rows of {d:,} columns", "Sample rows.")
+        X = _plain(block.X)
+        if not np.isfinite(X.data if sp.issparse(X) else X).all():
+            refuse_nonfinite(source)
+        self.n_rows, self.names = gathered.n_rows, source.names
+        share, self.sum_weight = shares_of(block)
+        self.alpha = 1.0 / self.sum_weight if alpha is None else float(alpha)
+        self.has_intercept, self.slack = has_intercept, slack
+        mean, spread = _moments(X, share, has_intercept)
+        self.scale: Array = spread if standardize else np.ones(d)
+        self.centre: Array = mean if has_intercept and is_centred and not sp.issparse(X) else np.zeros(d)
+        self.X = _seen(X, self.centre, self.scale)
+        machines = class_machines(codes_of(block), share / self.alpha, n_classes, "one-vs-rest", has_intercept)
+        self.machines: tuple[Machine, ...] = tuple(replace(machine, slack=slack) for machine in machines)
+        self.witness: list[Array | None] = [None] * len(self.machines)
+
+    @cached_property
+    def rows(self) -> object:
+        """The rows as the core takes them."""
+        return Block(self.X, None, None).rows
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def n_points(self) -> int:
+        """Number of rows of positive weight."""
+        return int(self.X.shape[0])
+
+    @cached_property
+    def squares(self) -> Array:
+        """|x|^2 of the rows as they are seen."""
+        return np.asarray(core.row_squares(self.rows, n_threads()))
+
+    @property
+    def most_entries(self) -> int:
+        """The most numbers of a row that are not 0."""
+        return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_columns
+
+    def scores(self, w: Array) -> Array:
+        """x'w of the rows."""
+        return np.asarray(core.scores(self.rows, np.ascontiguousarray(w), 0.0, n_threads()))
+
+    def sums(self, weights: Array, curvatures: Array | None = None) -> tuple[Array, Array]:
+        """Sum of weight_i (x_i, 1), and of curvature_i (x_i, 1)(x_i, 1)'."""
+        d = self.n_columns
+        units = (np.ones(d), np.zeros(d), 1.0, BLOCK_ROWS, n_threads())
+        gradient, hessian, *_ = core.weighted_sums(self.rows, np.ascontiguousarray(weights), curvatures, None, *units)
+        return np.asarray(gradient[0]), np.zeros((0, 0)) if hessian is None else np.asarray(hessian[0])
+
+    def told(self, weights: Sequence[Array], intercepts: Sequence[float]) -> LinearState:
+        """Weights of the rows as they are seen, in the units of the columns."""
+        coef = np.stack(list(weights)) / self.scale
+        return LinearState(coef, np.asarray(intercepts, dtype=np.float64) - coef @ self.centre)
+
+    def seen(self, state: LinearState, p: int) -> tuple[Array, float]:
+        """Weights and intercept of a machine for the rows as they are seen."""
+        return state.coef[p] * self.scale, float(state.intercepts[p] + state.coef[p] @ self.centre)
+
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+        return {"n_rows": self.n_rows, "sum_weight": self.sum_weight}
+
+
+def best_intercept(machine: Machine, z: Array) -> float:
+    """The b at which the sum of costs is least, z = x'w of the rows; the midpoint where there are many."""
+    if not machine.has_intercept:
+        return 0.0
+    if machine.slack.is_squared:
+        return _squared_intercept(machine, z)
+    kink = machine.sign - z  # where the slack of a row begins or ends
+    order = np.argsort(kink, kind="stable")
+    mass = np.cumsum(machine.bound[order])
+    level = float(machine.bound[machine.sign > 0].sum())
+    close = 1e-14 * mass[-1]
+    first = min(int(np.searchsorted(mass, level - close)), len(kink) - 1)
+    last = min(int(np.searchsorted(mass, level + close, side="right")), len(kink) - 1)
+    low, high = kink[order[first]], kink[order[last]]
+    return float(low + (high - low) / 2)
+
+
+def _squared_intercept(machine: Machine, z: Array) -> float:
+    """Where sum_i y_i C_i max(0, 1 - y_i (z_i + b)) is 0: it is piecewise linear and falls."""
+    kink = np.sort(machine.sign - z)
+
+    def slope(b: float) -> float:
+        return float((machine.sign * machine.bound) @ np.maximum(1 - machine.sign * (z + b), 0.0))
+
+    low, high = 0, len(kink) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if slope(kink[middle]) > 0 else (low, middle)
+    left, right = slope(kink[low]), slope(kink[high])
+    share = left / (left - right) if left > right else 0.5
+    return float(kink[low] + np.clip(share, 0.0, 1.0) * (kink[high] - kink[low]))
+
+
+def _is_dense(X: object) -> bool:
+    return not sp.issparse(X) and not (isinstance(X, Columns) and any(isinstance(part, Csr) for part in X.segments))
+
+
+def _plain(X: object) -> Array:
+    """Rows of any kind as an array, or as CSR where some columns are mostly zero."""
+    if sp.issparse(X):
+        return sp.csr_array(X, dtype=np.float64)
+    if isinstance(X, Columns) and not _is_dense(X):
+        parts = [part.rows if isinstance(part, Csr) else sp.csr_array(part.dense(X.shape[0])) for part in X.segments]
+        return sp.csr_array(sp.hstack(parts, format="csr"))
+    if isinstance(X, Columns):
+        return np.ascontiguousarray(X.toarray(), dtype=np.float64)
+    return np.ascontiguousarray(X, dtype=np.float64)
+
+
+@np.errstate(all="ignore")
+def _moments(X: Array, share: Array, about_mean: bool) -> tuple[Array, Array]:
+    """Mean and standard deviation of every column, or the root of its mean square; 1 of a constant one."""
+    mean = np.asarray(share @ X)
+    if sp.issparse(X):
+        square = np.asarray(share @ X.multiply(X)) - (mean**2 if about_mean else 0.0)
+    else:
+        square = np.asarray(share @ np.square(X - mean if about_mean else X))
+    spread = np.sqrt(np.maximum(square, 0.0))
+    is_constant = ~(spread > 1e-8 * np.abs(mean) * about_mean) | ~np.isfinite(spread) | (spread == 0)
+    return mean, np.where(is_constant, 1.0, spread)
+
+
+def _seen(X: Array, centre: Array, scale: Array) -> Array:
+    """Rows less the centre, in units of the scale; a copy only where they change."""
+    is_scaled = bool((scale != 1).any())
+    if sp.issparse(X):
+        return sp.csr_array(X @ sp.diags_array(1.0 / scale)) if is_scaled else X
+    if is_scaled or centre.any():
+        return np.ascontiguousarray((X - centre) / scale)
+    return X
