@@ -160,6 +160,7 @@ _MODULES = {
         "BFGS",
         "LBFGS",
     ),
+    "mathematics.losses.margins": ("HingeLoss", "SquaredHingeLoss", "EpsilonInsensitiveLoss"),
     "mathematics.losses.scores": ("ExponentialLoss",),
     "mathematics.losses.user": ("Loss",),
     "mathematics.user_penalty": ("Penalty",),

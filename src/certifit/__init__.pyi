@@ -64,6 +64,9 @@ from certifit.maps import TextBinarizer as TextBinarizer
 from certifit.mathematics import families as families
 from certifit.mathematics import kernels as kernels
 from certifit.mathematics.families import Gaussian as Gaussian
+from certifit.mathematics.losses.margins import EpsilonInsensitiveLoss as EpsilonInsensitiveLoss
+from certifit.mathematics.losses.margins import HingeLoss as HingeLoss
+from certifit.mathematics.losses.margins import SquaredHingeLoss as SquaredHingeLoss
 from certifit.mathematics.losses.scores import ExponentialLoss as ExponentialLoss
 from certifit.mathematics.losses.user import Loss as Loss
 from certifit.mathematics.user_penalty import Penalty as Penalty

@@ -27,6 +27,7 @@ class ScoreLoss(ABC):
     leaves_entropy: bool = False  # the compiled formula is the loss and the entropy of the target
     has_curvature: bool = True
     has_conjugate: bool = False
+    is_piecewise: bool = False  # its curvature jumps: nothing follows from it, a proof is the duality gap
     legal: str  # what a target may be, in words
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Protocol, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from certifit.models.calibrated.isotonic import IsotonicMap
 from certifit.models.certificate import Certificate
 from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
 from certifit.models.glm.model import GLM
-from certifit.models.learner import brief, is_whole
+from certifit.models.learner import brief
 
 Split = tuple[Array, Array]  # weights of the distinct rows to fit to, and of those to score
 Pairs = Iterable[Sequence[ArrayLike]]  # of (train, test) row numbers
@@ -170,13 +171,13 @@ class Calibrated(ClassifierMixin, InMemory):
 
     def _splits(self, rows: CheckedRows) -> list[Split]:
         """Weights of the distinct rows that each copy is fitted to, and of those that it scores."""
-        if not is_whole(self.cv):
+        if not isinstance(self.cv, int | Integral):
             return splits_by_number(rows, self.cv, len(self.classes_))
-        folds, weight = self._folds(rows), rows.distinct.weight
+        folds, weight = self._folds(rows, int(self.cv)), rows.distinct.weight
         return [(np.where(folds == k, 0.0, weight), np.where(folds == k, weight, 0.0)) for k in range(int(self.cv))]
 
-    def _folds(self, rows: CheckedRows) -> Array:
-        """cv is a number: the fold of every distinct row: those of a class in turn, in the order of their hash."""
+    def _folds(self, rows: CheckedRows, n_folds: int) -> Array:
+        """The fold of every distinct row: those of a class in turn, in the order of their hash."""
         numbers = rows.distinct.numbers
         codes = rows.y[numbers]
         n_different = np.bincount(codes, minlength=len(self.classes_))
@@ -186,10 +187,10 @@ class Calibrated(ClassifierMixin, InMemory):
                 f"Each class needs 2 rows that differ, one to fit and one to score. Row {row} is the only one of its "
                 "class. Add rows, or leave the class out."
             )
-        if len(numbers) < int(self.cv):
-            raise ValueError(f"cv={self.cv} folds need as many rows that differ. Got {len(numbers)}. Lower cv.")
+        if len(numbers) < n_folds:
+            raise ValueError(f"cv={n_folds} folds need as many rows that differ. Got {len(numbers)}. Lower cv.")
         folds = np.empty(len(codes), dtype=np.int64)
-        folds[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % int(self.cv)
+        folds[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % n_folds
         return folds
 
     def _scored(self, rows: CheckedRows, copies: list[BaseEstimator]) -> list[tuple[Array, Array, Array]]:
@@ -223,11 +224,10 @@ class Calibrated(ClassifierMixin, InMemory):
         return super()._joint(certificates)
 
 
-def splits_by_number(rows: CheckedRows, cv: UserSplits, n_classes: int) -> list[Split]:
+def splits_by_number(rows: CheckedRows, cv: Pairs | Splitter, n_classes: int) -> list[Split]:
     """Splits of the user as weights of the distinct rows; equal rows of one side are one row."""
     n_rows, kind = len(rows.y), rows.distinct.kind
     weight = np.ones(n_rows) if rows.weight is None else rows.weight
-    assert not isinstance(cv, int)
     pairs = cv.split(np.zeros((n_rows, 1)), rows.y) if hasattr(cv, "split") else cv
     splits = []
     for place, pair in enumerate(pairs):

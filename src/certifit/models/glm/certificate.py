@@ -78,7 +78,7 @@ class GlmCertificate(Certificate):
 @one_blas_thread
 def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
     """How far the objective at the state can be above its minimum."""
-    if not task.is_smooth or len(state.coef) > MOST_COLUMNS:
+    if not task.is_smooth or task.loss.is_piecewise or len(state.coef) > MOST_COLUMNS:
         return _certify_gap(task, state, tolerance)
     bound = bound_at(task, task.to_point(state), tolerance)
     near = bound.related

@@ -262,4 +262,4 @@ def sharpened(task: LinearTask, machine: Machine, start: Point, close: float) ->
 def _among(task: LinearTask, rows: Array) -> Array:
     """Products of some rows with each other."""
     X = task.X[rows]
-    return np.asarray((X @ X.T).toarray() if sp.issparse(X) else X @ X.T)
+    return np.asarray((X @ X.T).toarray() if isinstance(X, sp.csr_array) else X @ X.T)

@@ -18,7 +18,7 @@ import scipy.linalg as sl
 from scipy.sparse.linalg import LinearOperator, cg
 
 from certifit.data.columns import Array
-from certifit.models.linear_svm.dual import point_of, solve_dual
+from certifit.models.linear_svm.dual import Told, point_of, solve_dual
 from certifit.models.linear_svm.task import LinearRun, LinearTask, best_intercept
 from certifit.models.svm.solver import Recorder
 from certifit.models.svm.task import Machine
@@ -44,7 +44,7 @@ class Limits:
 @np.errstate(over="ignore", invalid="ignore")  # the certificate says so
 def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
     """The optimum of every machine."""
-    record = Recorder(task)
+    record = Recorder(task.alpha)
     weights, intercepts = [], []
     for p, machine in enumerate(task.machines):
         record.machine = p + 1
@@ -62,7 +62,7 @@ def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
     return LinearRun(task.told(weights, intercepts), record.steps.rows, reason)
 
 
-def _teller(record: Recorder) -> object:
+def _teller(record: Recorder) -> Told:
     def told(objective: float, dual: float) -> bool:
         record.add(objective / record.unit, dual / record.unit, np.nan)
         return record.steps.is_over

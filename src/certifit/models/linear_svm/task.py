@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +31,7 @@ from certifit.models.svm.task import Machine, class_machines
 from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics.gram import counted
 
+Rows: TypeAlias = Array | sp.csr_array
 BLOCK_ROWS = 1024  # whose sums are added before they join the others
 
 
@@ -68,7 +70,7 @@ class LinearTask:
         n, d = block.n_rows, source.n_features
         check_memory(8.0 * 2 * n * d if _is_dense(block.X) else 0.0, f"{n:,} rows of {d:,} columns", "Sample rows.")
         X = _plain(block.X)
-        if not np.isfinite(X.data if sp.issparse(X) else X).all():
+        if not np.isfinite(X.data if isinstance(X, sp.csr_array) else X).all():
             refuse_nonfinite(source)
         self.n_rows, self.names = gathered.n_rows, source.names
         share, self.sum_weight = shares_of(block)
@@ -77,7 +79,7 @@ class LinearTask:
         mean, spread = _moments(X, share, has_intercept)
         self.scale: Array = spread if standardize else np.ones(d)
         self.centre: Array = mean if has_intercept and is_centred and not sp.issparse(X) else np.zeros(d)
-        self.X = _seen(X, self.centre, self.scale)
+        self.X: Rows = _seen(X, self.centre, self.scale)
         machines = class_machines(codes_of(block), share / self.alpha, n_classes, "one-vs-rest", has_intercept)
         self.machines: tuple[Machine, ...] = tuple(replace(machine, slack=slack) for machine in machines)
         self.witness: list[Array | None] = [None] * len(self.machines)
@@ -105,7 +107,7 @@ class LinearTask:
     @property
     def most_entries(self) -> int:
         """The most numbers of a row that are not 0."""
-        return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_columns
+        return int(np.diff(self.X.indptr).max(initial=0)) if isinstance(self.X, sp.csr_array) else self.n_columns
 
     def scores(self, w: Array) -> Array:
         """x'w of the rows."""
@@ -169,7 +171,7 @@ def _is_dense(X: object) -> bool:
     return not sp.issparse(X) and not (isinstance(X, Columns) and any(isinstance(part, Csr) for part in X.segments))
 
 
-def _plain(X: object) -> Array:
+def _plain(X: object) -> Rows:
     """Rows of any kind as an array, or as CSR where some columns are mostly zero."""
     if sp.issparse(X):
         return sp.csr_array(X, dtype=np.float64)
@@ -182,10 +184,10 @@ def _plain(X: object) -> Array:
 
 
 @np.errstate(all="ignore")
-def _moments(X: Array, share: Array, about_mean: bool) -> tuple[Array, Array]:
+def _moments(X: Rows, share: Array, about_mean: bool) -> tuple[Array, Array]:
     """Mean and standard deviation of every column, or the root of its mean square; 1 of a constant one."""
     mean = np.asarray(share @ X)
-    if sp.issparse(X):
+    if isinstance(X, sp.csr_array):
         square = np.asarray(share @ X.multiply(X)) - (mean**2 if about_mean else 0.0)
     else:
         square = np.asarray(share @ np.square(X - mean if about_mean else X))
@@ -194,10 +196,10 @@ def _moments(X: Array, share: Array, about_mean: bool) -> tuple[Array, Array]:
     return mean, np.where(is_constant, 1.0, spread)
 
 
-def _seen(X: Array, centre: Array, scale: Array) -> Array:
+def _seen(X: Rows, centre: Array, scale: Array) -> Rows:
     """Rows less the centre, in units of the scale; a copy only where they change."""
     is_scaled = bool((scale != 1).any())
-    if sp.issparse(X):
+    if isinstance(X, sp.csr_array):
         return sp.csr_array(X @ sp.diags_array(1.0 / scale)) if is_scaled else X
     if is_scaled or centre.any():
         return np.ascontiguousarray((X - centre) / scale)

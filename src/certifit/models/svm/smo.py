@@ -25,7 +25,7 @@ Pair = tuple[int, int, tuple[float, float]]  # places of two multipliers, and wh
 @one_blas_thread
 def solve_by_pairs(task: MarginTask, tol: float, max_iter: int) -> MarginRun:
     """The optimum of every machine of a task, with every step in the history."""
-    record = Recorder(task)
+    record = Recorder(task.alpha)
     solved = []
     for number, machine in enumerate(task.machines, start=1):
         record.machine = number

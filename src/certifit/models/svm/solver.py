@@ -94,9 +94,9 @@ class Solved:
 class Recorder:
     """The steps of all machines of a task, in the unit of the loss; of a hard margin |f|^2 / 2."""
 
-    def __init__(self, task: MarginTask) -> None:
+    def __init__(self, alpha: float | None) -> None:
         self.steps = Steps(first=1)
-        self.unit = 1.0 if task.alpha is None else task.alpha
+        self.unit = 1.0 if alpha is None else alpha
         self.machine = 0
 
     def add(self, primal: float, dual: float, violation: float, **more: float) -> None:
@@ -109,7 +109,7 @@ class Recorder:
 @one_blas_thread
 def solve(task: MarginTask, tol: float, max_iter: int, cache_bytes: float) -> MarginRun:
     """The optimum of every machine of a task."""
-    record = Recorder(task)
+    record = Recorder(task.alpha)
     solved = []
     for number, machine in enumerate(task.machines, start=1):
         record.machine = number
