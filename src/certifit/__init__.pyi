@@ -90,8 +90,8 @@ from certifit.models.adaboost.model import AdaBoostClassifier as AdaBoostClassif
 from certifit.models.adaboost_r2.model import AdaBoostRegressor as AdaBoostRegressor
 from certifit.models.boosting.model import GradientBoostingClassifier as GradientBoostingClassifier
 from certifit.models.boosting.model import GradientBoostingRegressor as GradientBoostingRegressor
-from certifit.models.composite import OneVsRestClassifier as OneVsRestClassifier
 from certifit.models.calibrated.model import Calibrated as Calibrated
+from certifit.models.composite import OneVsRestClassifier as OneVsRestClassifier
 from certifit.models.discriminant.model import GaussianDiscriminant as GaussianDiscriminant
 from certifit.models.ensembles.bagging import BaggingClassifier as BaggingClassifier
 from certifit.models.ensembles.bagging import BaggingRegressor as BaggingRegressor

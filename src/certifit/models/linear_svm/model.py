@@ -12,7 +12,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
-from certifit.models.class_weight import ClassWeight, WeightedClasses
+from certifit.models.classifier import ClassWeight, WeightedClasses
 from certifit.models.learner import Told
 from certifit.models.linear_svm.certificate import certify
 from certifit.models.linear_svm.solver import SGD, SOLVERS, Limits, solve
