@@ -42,7 +42,7 @@ def offset(rng: Random, problem: Problem) -> None:
 
 def exposure(rng: Random, problem: Problem) -> None:
     """Time at risk."""
-    if chance(rng, 0.15):
+    if chance(rng, 0.35):
         reach = float(rng.choice([0.5, 3.0, 12.0]))
         problem.exposure = np.asarray(10.0 ** rng.uniform(-reach, reach, size=len(problem.rows)))
         problem.tags.append("exposure")

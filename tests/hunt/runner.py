@@ -19,6 +19,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+import certifit as cf
 from tests.hunt.estimators import ESTIMATORS, estimator_of
 from tests.hunt.judge import Record
 from tests.hunt.table import table_of
@@ -51,9 +52,10 @@ def run_case(seed: int, case: int, exact: bool = False) -> dict[str, Any]:
 def _work(pipe: Connection, seed: int, exact: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends its processes
     try:
-        while (cases := pipe.recv()) is not None:
-            for case in cases:
-                pipe.send(run_case(seed, case, exact))
+        with cf.threads(1):
+            while (cases := pipe.recv()) is not None:
+                for case in cases:
+                    pipe.send(run_case(seed, case, exact))
     except EOFError:
         return
 

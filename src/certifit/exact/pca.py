@@ -42,21 +42,22 @@ class ComponentsFit:
 
     def bounds(self) -> Bounds | None:
         """What the precision that is set proves."""
-        A, mean, scale, whole = self._moments()
+        Z, mean, scale, whole = self._moments()
+        shares = [ball(w) / whole for w in self.rows.weight.tolist()]
         V = balls.matrix(self.components).transpose()
-        AV, inner = A * V, V.transpose() * V
+        AV, inner = Z.transpose() * balls.scaled_rows(shares, Z * V), V.transpose() * V
         k, d = V.ncols(), V.nrows()
         stated = [ball(v) * (whole - ball(self.ddof)) / whole for v in self.variances.tolist()]
         variances = [balls.dot([V[i, j] for i in range(d)], [AV[i, j] for i in range(d)]) for j in range(k)]
         off = balls.largest(abs(inner[i, j] - int(i == j)) for i in range(k) for j in range(k))
-        top, trace = balls.largest(variances), A.trace()
+        top, trace = balls.largest(variances), _trace(Z, shares)
         if not trace > 0:
-            return Bounds(off, off) if all(a.is_zero() for a in A.entries()) else None
+            return Bounds(off, off) if all(z.is_zero() for z in Z.entries()) else None
         entries = self._entries(scale, whole)
         if self.is_still and trace <= (ball(ENTRY) ** 2) * entries:  # variances of 0 are right to rounding
             value = off.max(self._misplaced(mean, scale, entries))
             return Bounds(value, value)
-        best = _largest_sum(self._smaller(A, mean, scale, whole), k)
+        best = _largest_sum(_smaller(Z, shares), k)
         if best is None or not top > 0:
             return None
         residual = balls.largest(balls.norm([AV[i, j] - stated[j] * V[i, j] for i in range(d)]) for j in range(k)) / top
@@ -65,36 +66,23 @@ class ComponentsFit:
         return Bounds(value, value)
 
     def _moments(self) -> tuple[Matrix, list[Ball], list[Ball], Ball]:
-        """A, and mean, scale and weight of the rows."""
+        """The rows z, and mean, scale and weight of the rows as they are."""
         weight = balls.balls(self.rows.weight.tolist())
-        whole, X = balls.total(weight), balls.matrix(self.rows.X)
-        down, d = X.transpose(), self.rows.n_columns
-        mean = [s / whole for s in (down * balls.column(weight)).entries()]
-        squares = down * balls.scaled_rows(weight, X) * (1 / whole)
-        level = balls.column(mean)
-        about = squares - level * level.transpose()
-        constant = (self.rows.X[:1] == self.rows.X).all(axis=0)
-        scale = [ball(1) if not self.standardize or constant[j] else about[j, j].sqrt() for j in range(d)]
-        A = balls.diagonal([1 / s for s in scale]) * (about if self.center else squares)
-        A = A * balls.diagonal([1 / s for s in scale])
-        if self.center:
-            for j in np.flatnonzero(constant).tolist():
-                for i in range(d):
-                    A[i, j] = A[j, i] = ball(0)
-        return A, mean if self.center else [ball(0)] * d, scale, whole
-
-    def _smaller(self, A: Matrix, mean: list[Ball], scale: list[Ball], whole: Ball) -> Matrix:
-        """A, or of fewer rows than columns Z Z' / W, z = sqrt(w) (x - mean) / scale: the same eigenvalues but zeros."""
+        whole, constant = balls.total(weight), (self.rows.X[:1] == self.rows.X).all(axis=0).tolist()
+        columns, means, scales = [], [], []
+        for column, is_constant in zip(self.rows.X.T.tolist(), constant, strict=True):
+            own = balls.balls(column)
+            mean = own[0] if is_constant else balls.dot(weight, own) / whole
+            about = [x - mean for x in own]
+            scale = ball(1)
+            if self.standardize and not is_constant:
+                scale = (balls.dot(weight, [a * a for a in about]) / whole).sqrt()
+            columns.append([a / scale for a in (about if self.center else own)])
+            means.append(mean if self.center else ball(0))
+            scales.append(scale)
         n, d = self.rows.X.shape
-        if n >= d:
-            return A
-        roots = [(ball(w) / whole).sqrt() for w in self.rows.weight.tolist()]
-        still = (self.rows.X[:1] == self.rows.X).all(axis=0) & self.center
-        Z = balls.matrix(np.where(still, 0.0, self.rows.X))
-        for j in np.flatnonzero(~still).tolist():
-            for i, root in enumerate(roots):
-                Z[i, j] = root * (Z[i, j] - mean[j]) / scale[j]
-        return Z * Z.transpose()
+        Z = balls.flint().arb_mat(n, d, [column[i] for i in range(n) for column in columns])
+        return Z, means, scales, whole
 
     def _entries(self, scale: list[Ball], whole: Ball) -> Ball:
         """The mean square of the scaled rows about 0: what their rounding is relative to."""
@@ -113,6 +101,21 @@ class ComponentsFit:
             steps.append(balls.positive_part(abs(ball(stated) - right) - slack) / s)
             stretched = stretched.max(abs(ball(stored) / s - 1))
         return (balls.norm(steps) / trace.sqrt()).max(stretched)
+
+
+def _trace(Z: Matrix, shares: list[Ball]) -> Ball:
+    """Of A: no entry of it but those on its diagonal is made."""
+    d, entries = Z.ncols(), Z.entries()
+    sums = [balls.total([z * z for z in entries[i * d : (i + 1) * d]]) for i in range(Z.nrows())]
+    return balls.dot(shares, sums)
+
+
+def _smaller(Z: Matrix, shares: list[Ball]) -> Matrix:
+    """A, or of fewer rows than columns the products of the rows: the same eigenvalues but zeros."""
+    if Z.nrows() >= Z.ncols():
+        return Z.transpose() * balls.scaled_rows(shares, Z)
+    rooted = balls.scaled_rows([share.sqrt() for share in shares], Z)
+    return rooted * rooted.transpose()
 
 
 def _largest_sum(A: Matrix, k: int) -> Ball | None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
-from certifit.models.glm.long_losses import ONE, ZERO, RowLoss, log_of_one_plus
+from certifit.models.glm.long_losses import ONE, ZERO, LossOfScore, RowLoss, log_of_one_plus
 from certifit.models.least_squares.literal import independent_columns
 from certifit.statistics.residual import EXACT_FIT
 
@@ -38,6 +38,8 @@ MOST_EXPONENTIALS = 8_000  # in FEWEST_DIGITS; more digits count for more
 SMALL_SHARE = Decimal("1e-3")  # of the excess: a smaller bound ends the descent
 NOTHING = Decimal("1e-28")  # of the objective: and so does a bound below it
 SAFETY = Decimal(1) + Decimal("1e-12")
+
+Sums = tuple[Decimal, Array, Array]  # objective, slopes, curvatures or chances: what takes exponentials
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,10 @@ class LongProblem:
         return _decimals(self.rows.X)
 
     @cached_property
-    def y(self) -> Array:
-        """Targets."""
-        return _decimals(self.rows.y)
+    def losses(self) -> list[LossOfScore]:
+        """Of every row, where the loss is one of single scores."""
+        assert self.loss is not None
+        return [self.loss(y) for y in _decimals(self.rows.y)]
 
     @cached_property
     def shares(self) -> Array:
@@ -123,18 +126,17 @@ class LongProblem:
 
     def value(self, at: Array) -> Decimal:
         """The objective."""
-        return self._sums(at)[0]
+        return self.sums(at)[0]
 
-    def _sums(self, at: Array) -> tuple[Decimal, Array, Array]:
+    def sums(self, at: Array) -> Sums:
         """The objective, slopes (rows x classes) and curvatures (rows) or chances (rows x classes), times shares."""
         z = self.scores(at)
         found = self._softmax(z) if self.loss is None else self._by_row(z)
         penalty = sum((pull * (at[j] * at[j]).sum() for j, pull in enumerate(self.l2) if pull), ZERO) / 2
         return found[0] + penalty, found[1], found[2]
 
-    def _by_row(self, z: Array) -> tuple[Decimal, Array, Array]:
-        assert self.loss is not None
-        found = [self.loss(y, own) for y, own in zip(self.y, z[:, 0], strict=True)]
+    def _by_row(self, z: Array) -> Sums:
+        found = [loss(own) for loss, own in zip(self.losses, z[:, 0], strict=True)]
         values, slopes, curvatures, _ = (np.array(part, dtype=object) for part in zip(*found, strict=True))
         return (self.shares * values).sum(), (self.shares * slopes)[:, None], self.shares * curvatures
 
@@ -145,7 +147,7 @@ class LongProblem:
         if self.loss is None:
             terms = 2 * sizes + ONE
         else:
-            found = [self.loss(y, own) for y, own in zip(self.y, z[:, 0], strict=True)]
+            found = [loss(own) for loss, own in zip(self.losses, z[:, 0], strict=True)]
             terms = np.array(
                 [
                     abs(value) + abs(slope) * size + own
@@ -154,7 +156,7 @@ class LongProblem:
             )
         return Decimal(10) ** (SPARE - digits) * Decimal((self.shares * terms).sum())
 
-    def _softmax(self, z: Array) -> tuple[Decimal, Array, Array]:
+    def _softmax(self, z: Array) -> Sums:
         chances, value = np.empty_like(z), ZERO
         for i, (row, code) in enumerate(zip(z, self.rows.y, strict=True)):
             top = max(row)
@@ -167,9 +169,9 @@ class LongProblem:
             slopes[i, int(code)] -= ONE
         return value, self.shares[:, None] * slopes, chances
 
-    def evaluate(self, at: Array) -> tuple[Decimal, Array, Array]:
-        """The objective, its gradient and Hessian by the parameters."""
-        value, slopes, more = self._sums(at)
+    def slopes(self, at: Array, sums: Sums) -> tuple[Array, Array]:
+        """Gradient and Hessian of the objective by the parameters, from the sums at a point."""
+        _, slopes, more = sums
         columns, classes = (np.array(index) for index in zip(*self.parameters, strict=True))
         gradient = _product(self.X.T, slopes)[columns, classes] + np.array(
             [self.l2[j] * at[j, k] for j, k in self.parameters], dtype=object
@@ -183,7 +185,7 @@ class LongProblem:
                 hessian[np.ix_(own, other)], hessian[np.ix_(other, own)] = part, part.T
         for place, (j, _) in enumerate(self.parameters):
             hessian[place, place] += self.l2[j]
-        return value, gradient, hessian
+        return gradient, hessian
 
     def _across(self, chances: Array, k: int, m: int) -> Array:
         """w p_k ([k = m] - p_m)."""
@@ -325,13 +327,14 @@ class _Budget:
 
 def _lower_bound(problem: LongProblem, at: Array, aim: Decimal, digits: int, budget: _Budget) -> Decimal | None:
     """A proven lower bound of the objective by descending from a point; None where none is found."""
-    start = None
+    budget.spend(problem, digits)
+    sums = problem.sums(at)
+    start = sums[0]
+    if not start.is_finite():
+        return None
     for _ in range(MOST_STEPS):
-        budget.spend(problem, digits)
-        value, gradient, hessian = problem.evaluate(at)
-        if not value.is_finite():
-            return None
-        start = value if start is None else start
+        value = sums[0]
+        gradient, hessian = problem.slopes(at, sums)
         factor = Factor(hessian)
         if factor.least < Decimal(10) ** (SPARE - digits):
             raise _TooFewDigits
@@ -343,7 +346,7 @@ def _lower_bound(problem: LongProblem, at: Array, aim: Decimal, digits: int, bud
         moved = _lower(problem, at, value, square, factor.solve(gradient), partial(budget.spend, problem, digits))
         if moved is None:
             return None
-        at = moved
+        at, sums = moved
     return None
 
 
@@ -367,7 +370,7 @@ def _lower(
     square: Decimal,
     step: list[Decimal],
     spend: Callable[[], None],
-) -> Array | None:
+) -> tuple[Array, Sums] | None:
     """The first of a step, its half, ... that lowers the objective enough; None where none does."""
     length = ONE
     for _ in range(MOST_HALVINGS):
@@ -375,9 +378,9 @@ def _lower(
         trial = at.copy()
         for (j, k), own in zip(problem.parameters, step, strict=True):
             trial[j, k] -= length * own
-        found = problem.value(trial)
-        if found.is_finite() and found <= value - Decimal("1e-4") * length * square:
-            return trial
+        sums = problem.sums(trial)
+        if sums[0].is_finite() and sums[0] <= value - Decimal("1e-4") * length * square:
+            return trial, sums
         length /= 2
     return None
 

@@ -9,8 +9,9 @@ from typing import Any
 from certifit.mathematics.losses.scores import ScoreLoss
 
 ZERO, ONE = Decimal(0), Decimal(1)
-# y, z -> value, slope and curvature, and a bound on the terms that cancel in the value
-RowLoss = Callable[[Decimal, Decimal], tuple[Decimal, Decimal, Decimal, Decimal]]
+# z -> value, slope and curvature, and a bound on the terms that cancel in the value
+LossOfScore = Callable[[Decimal], tuple[Decimal, Decimal, Decimal, Decimal]]
+RowLoss = Callable[[Decimal], LossOfScore]  # of a target: what does not change with the score is computed once
 
 
 def log_of_one_plus(e: Decimal) -> Decimal:
@@ -24,57 +25,85 @@ def row_loss(loss: ScoreLoss) -> RowLoss | None:
     return None if make is None else make(loss)
 
 
-def _logistic(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+def _logistic(y: Decimal) -> LossOfScore:
+    own = y * y.ln() + (1 - y) * (1 - y).ln() if 0 < y < 1 else ZERO
+
+    def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        log, p, rest = _logistic_parts(z)
+        value = ((1 - y) * z if z > 0 else -y * z) + log
+        return value + own, (1 - y) * p - y * rest, p * rest, ONE
+
+    return loss
+
+
+def _logistic_parts(z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
+    """log(1 + e^-|z|), and 1 / (1 + e^-z) with what is left of 1."""
     small = (-abs(z)).exp()
     near, far = 1 / (1 + small), small / (1 + small)
-    p, rest = (near, far) if z > 0 else (far, near)
-    value = ((1 - y) * z if z > 0 else -y * z) + log_of_one_plus(small)
-    if 0 < y < 1:
-        value += y * y.ln() + (1 - y) * (1 - y).ln()
-    return value, (1 - y) * p - y * rest, near * far, ONE
+    return log_of_one_plus(small), *((near, far) if z > 0 else (far, near))
 
 
-def _poisson(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-    mu, log = z.exp(), y.ln() if y > 0 else ZERO
-    return mu - y - y * (z - log), mu - y, mu, 2 * y * (1 + abs(z) + abs(log))
+def _poisson(y: Decimal) -> LossOfScore:
+    log = y.ln() if y > 0 else ZERO
+
+    def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        mu = z.exp()
+        return mu - y - y * (z - log), mu - y, mu, 2 * y * (1 + abs(z) + abs(log))
+
+    return loss
 
 
-def _gamma(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+def _gamma(y: Decimal) -> LossOfScore:
     log = y.ln()
-    u = log - z
-    ratio = u.exp()
-    return ratio - 1 - u, 1 - ratio, ratio, (1 + ratio) * (1 + abs(log) + abs(z))
+
+    def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        u = log - z
+        ratio = u.exp()
+        return ratio - 1 - u, 1 - ratio, ratio, (1 + ratio) * (1 + abs(log) + abs(z))
+
+    return loss
 
 
-def _squared(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-    return (z - y) * (z - y) / 2, z - y, ONE, abs(z - y) * (abs(z) + abs(y))
+def _squared(y: Decimal) -> LossOfScore:
+    def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        return (z - y) * (z - y) / 2, z - y, ONE, abs(z - y) * (abs(z) + abs(y))
+
+    return loss
 
 
 def _tweedie(power: float) -> RowLoss:
     a, b = 2 - Decimal(power), Decimal(power) - 1
 
-    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-        up, down = (a * z).exp(), y * (-b * z).exp()
+    def of_target(y: Decimal) -> LossOfScore:
         own = (a * y.ln()).exp() / (a * b) if y > 0 else ZERO
-        return up / a + down / b - own, up - down, a * up + b * down, (up + down) * (1 + abs(z)) + 2 * own
 
-    return loss
+        def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+            up, down = (a * z).exp(), y * (-b * z).exp()
+            return up / a + down / b - own, up - down, a * up + b * down, (up + down) * (1 + abs(z)) + 2 * own
+
+        return loss
+
+    return of_target
 
 
 def _negative_binomial(alpha: float) -> RowLoss:
     a = Decimal(alpha)
 
-    def loss(y: Decimal, z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+    def of_target(y: Decimal) -> LossOfScore:
         k, shift = 1 / a, a.ln()
-        t = z + shift
-        value, _, curved, _ = _logistic(ZERO, t)  # log(1 + e^t) and s (1 - s)
-        s = 1 / (1 + (-t).exp())
         own = y * (y / (y + k)).ln() if y > 0 else ZERO
-        whole = (y + k) * value - y * t + own - k * (1 + a * y).ln()
-        cancelled = (y + k) * value + y * (abs(z) + abs(shift)) + abs(own) + k * (1 + a * y).ln()
-        return whole, k * s - y * (1 - s), (y + k) * curved, cancelled + (y + k) * (abs(z) + abs(shift))
+        far = k * (1 + a * y).ln()
 
-    return loss
+        def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+            t = z + shift
+            log, s, rest = _logistic_parts(t)
+            value = log + max(t, ZERO)  # log(1 + e^t)
+            cancelled = (y + k) * (value + abs(z) + abs(shift)) + y * (abs(z) + abs(shift)) + abs(own) + far
+            return (y + k) * value - y * t + own - far, k * s - y * rest, (y + k) * s * rest, cancelled
+
+        return loss
+
+    return of_target
 
 
 _ROW_LOSSES: dict[str, Callable[[Any], RowLoss]] = {
