@@ -49,8 +49,17 @@ def test_no_claim_about_standardised_columns_is_false(name: str) -> None:
     assert not [record.false_certificates + record.understated for record in records if record.findings]
 
 
-def test_a_sparse_column_that_varies_in_its_last_bits_is_not_taken_for_constant() -> None:
-    assert not ESTIMATORS["Lasso"].run(2040, 1154).understated
+REPLAYED = (  # cases with a finding once
+    ("Lasso", 2040, 1154),  # a sparse column that varies in its last bits, taken for constant
+    ("PCA", 2041, 422),  # a share of a largest variance that is 0
+    ("GLM Tweedie", 2041, 3166),  # a penalty as the difference of objective and loss, which is rounding
+    ("KernelLMS", 21, 19),  # LAPACK fails to find one eigenvalue
+)
+
+
+@pytest.mark.parametrize(("name", "seed", "case"), REPLAYED)
+def test_what_was_mended_stays_mended(name: str, seed: int, case: int) -> None:
+    assert not ESTIMATORS[name].run(seed, case).findings
 
 
 def standardise(_: Any, problem: Problem) -> None:

@@ -145,6 +145,8 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     missed = max(outside.best - explained, 0.0) / max(task.total, TINY)
     placed = _misplaced(task, state)
     error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
+    if not variances.max() > 0 and task.error > 0:  # no share of a largest variance that may be 0 is known
+        rounding = np.inf
     off = np.array([residual, orthonormality, missed, placed, rounding])
     return PCACertificate(
         claim="worst of residual, orthonormality, missed variance, centre",
