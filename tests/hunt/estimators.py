@@ -20,10 +20,12 @@ from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
 from tests.hunt.kernel_truth import KernelComponentsTruth, KernelStepsTruth, KernelTruth
+from tests.hunt.margin_truth import HardMarginTruth, MarginTruth
 from tests.hunt.quantile_truth import QuantileTruth
 from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
 
+MOST_MARGIN_ROWS = 14
 MOST_KERNEL_ROWS = 10  # whose eigenvalues are found in many bits
 
 
@@ -165,6 +167,40 @@ def _kernel_steps(rng: Random) -> Problem:
     return problem
 
 
+def _margins(rng: Random, problem: Problem) -> Problem:
+    """Few rows of a problem, with a kernel."""
+    few = slice(0, MOST_MARGIN_ROWS)
+    weights = None if problem.weights is None else problem.weights[few]
+    if weights is not None and not weights.max() > 0:
+        weights = None
+    problem.X, problem.y, problem.weights = problem.X[few], problem.y[few], weights
+    problem.parameters["kernel"] = _kernel(rng, problem)
+    if chance(rng, 0.15):
+        problem.parameters["fit_intercept"] = False
+    return problem
+
+
+def _margin_classes(rng: Random) -> Problem:
+    alpha = rng.choice([None, 1e-12, 1e-4, 0.01, 0.1, 1.0, 1e4])
+    return _margins(rng, make.classification(rng, {"alpha": None if alpha is None else float(alpha)}))
+
+
+def _margin_numbers(rng: Random) -> Problem:
+    problem = _margins(rng, make.regression(rng, {}, most_columns=4))
+    spread = float(np.std(problem.y))
+    unit = spread if 0 < spread < 1e200 else 1.0
+    problem.parameters["epsilon"] = unit * float(rng.choice([0.0, 0.01, 0.1, 1.0, 3.0]))
+    alpha = rng.choice([None, 1e-8, 1e-3, 0.1, 10.0])
+    problem.parameters["alpha"] = None if alpha is None else float(alpha / unit)
+    return problem
+
+
+def _hard_margins(rng: Random) -> Problem:
+    problem = _margins(rng, make.classification(rng, {}))
+    problem.weights = None
+    return problem
+
+
 def _kernel_components(rng: Random) -> Problem:
     n, d = make.shape_of(rng, 4, MOST_KERNEL_ROWS)
     X, tags = make.design(rng, n, d)
@@ -292,6 +328,9 @@ ROWS = (
     Estimator("Perceptron", _perceptron, cf.Perceptron, PerceptronTruth),
     Estimator("KernelPCA", _kernel_components, cf.KernelPCA, KernelComponentsTruth),
     Estimator("KernelLMS", _kernel_steps, cf.KernelLMS, KernelStepsTruth),
+    Estimator("SVC", _margin_classes, cf.SVC, MarginTruth),
+    Estimator("SVR", _margin_numbers, cf.SVR, MarginTruth),
+    Estimator("HardMarginSVC", _hard_margins, cf.HardMarginSVC, HardMarginTruth),
 )
 ESTIMATORS = {row.name: row for row in ROWS}
 

@@ -57,9 +57,9 @@ REPLAYED = (  # cases with a finding once
 )
 
 
-@pytest.mark.parametrize(("name", "seed", "case"), REPLAYED)
-def test_what_was_mended_stays_mended(name: str, seed: int, case: int) -> None:
-    assert not ESTIMATORS[name].run(seed, case).findings
+@pytest.mark.parametrize(("name", "hunted", "case"), REPLAYED)
+def test_what_was_mended_stays_mended(name: str, hunted: int, case: int) -> None:
+    assert not ESTIMATORS[name].run(hunted, case).findings
 
 
 def standardise(_: Any, problem: Problem) -> None:
