@@ -15,6 +15,7 @@ import certifit as cf
 from tests.hunt import generate as make
 from tests.hunt import options
 from tests.hunt.class_truth import ComponentsTruth, CountTruth, GaussianTruth, PerceptronTruth
+from tests.hunt.derived_truth import LocalTruth, TreeTruth, VoteTruth
 from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
@@ -201,6 +202,36 @@ def _hard_margins(rng: Random) -> Problem:
     return problem
 
 
+def _tree(problem: Callable[[Random, dict[str, Any]], Problem]) -> Callable[[Random], Problem]:
+    def grown(rng: Random) -> Problem:
+        drawn = problem(rng, {"max_depth": [None, 1, 2, 4][rng.integers(4)]})
+        if chance(rng, 0.2):
+            drawn.parameters["min_samples_leaf"] = 3
+        drawn.parameters.pop("fit_intercept", None)
+        return drawn
+
+    return grown
+
+
+def _stumps(rng: Random) -> Problem:
+    return make.classification(rng, {"n_estimators": int(rng.integers(1, 12))}, most_columns=3)
+
+
+def _local(rng: Random) -> Problem:
+    problem = make.regression(rng, {}, most_columns=3)
+    few = slice(0, MOST_KERNEL_ROWS)
+    problem.X, problem.y = problem.X[few], problem.y[few]
+    weights = None if problem.weights is None else problem.weights[few]
+    problem.weights = weights if weights is None or weights.max() > 0 else None
+    problem.parameters = {
+        "tau": float(rng.choice([0.1, 0.5, 1.0, 3.0, 100.0])),
+        "terms": str(rng.choice(["constant", "linear"])),
+    }
+    if chance(rng, 0.3):
+        problem.parameters["weights"] = "tricube"
+    return problem
+
+
 def _kernel_components(rng: Random) -> Problem:
     n, d = make.shape_of(rng, 4, MOST_KERNEL_ROWS)
     X, tags = make.design(rng, n, d)
@@ -331,6 +362,10 @@ ROWS = (
     Estimator("SVC", _margin_classes, cf.SVC, MarginTruth),
     Estimator("SVR", _margin_numbers, cf.SVR, MarginTruth),
     Estimator("HardMarginSVC", _hard_margins, cf.HardMarginSVC, HardMarginTruth),
+    Estimator("Classification tree", _tree(make.classification), cf.DecisionTreeClassifier, TreeTruth),
+    Estimator("Regression tree", _tree(make.regression), cf.DecisionTreeRegressor, TreeTruth),
+    Estimator("AdaBoost", _stumps, cf.AdaBoostClassifier, VoteTruth),
+    Estimator("LocallyWeightedRegression", _local, cf.LocallyWeightedRegression, LocalTruth),
 )
 ESTIMATORS = {row.name: row for row in ROWS}
 

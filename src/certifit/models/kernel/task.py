@@ -135,11 +135,7 @@ class KernelRows:
                 values = self.points
             else:
                 values = self.kernel.matrix(self.points, None if self.is_proven else self.points)
-        if not np.isfinite(values).all():
-            raise ValueError(
-                "The kernel of some rows is beyond the largest float64. Use standardize=True, or divide the columns by "
-                "a power of ten."
-            )
+        _refuse_infinite(values)
         return values
 
     @cached_property
@@ -190,7 +186,18 @@ class KernelRows:
         """Roots of k(x, x): no |k(x, z)| of a Mercer kernel is above the product of both."""
         if self.kernel is None:
             return np.asarray(np.sqrt(np.maximum(np.diagonal(self.matrix), 0.0)))
-        return np.asarray(np.sqrt(np.maximum(self.kernel.diagonal(points), 0.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self.kernel.diagonal(points)
+        _refuse_infinite(squares)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _refuse_infinite(values: Array) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "The kernel of some rows is beyond the largest float64. Use standardize=True, or divide the columns by a "
+            "power of ten."
+        )
 
 
 def _is_of_float32(values: Array) -> bool:

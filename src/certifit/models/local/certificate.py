@@ -60,13 +60,13 @@ def certify(task: LocalTask, state: LocalState, tolerance: float) -> LocalCertif
     """Whether the coefficients of a state solve the local equations of these rows."""
     fault = _difference(task, state)
     value, condition, n_singular = (np.inf, None, 0) if fault else _worst(LocalRows(state, task.form), state)
-    n = len(state.coefficients)
+    n, rounding = len(state.coefficients), 4 * (len(state.y) + 8) * UNIT
     return LocalCertificate(
         claim="relative residual of the local normal equations, worst over the training points",
         theorem="a state that meets the normal equations is a least squares fit",
-        value=value,
+        value=value + rounding,
         tolerance=tolerance,
-        rounding=4 * (len(state.y) + 8) * UNIT,
+        rounding=rounding,
         condition=condition,
         n_points=n,
         n_kept=len(state.y),

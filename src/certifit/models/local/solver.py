@@ -132,5 +132,7 @@ def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
         raise ValueError("Local coefficients leave float64. Divide y by a power of ten, or raise tau.")
     steps = Steps(first=1)
     squares = np.square(rows.y[some] - found.prediction[0])
-    steps.add(float(task.share[some] @ squares / task.share[some].sum() / np.float64(rows.y_scale) ** 2))
+    with np.errstate(over="ignore", divide="ignore"):  # squares of large targets are infinite
+        error = task.share[some] @ squares / task.share[some].sum() / np.float64(rows.y_scale) / rows.y_scale
+    steps.add(float(error))
     return Run(task.state(tau, coefficients), steps.rows), curve

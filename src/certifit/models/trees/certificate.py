@@ -103,7 +103,7 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
     derived = (_classes if task.n_classes else _numbers)(task, state, walked.leaves)
-    deviation = derived.deviation(task, state) + UNIT
+    deviation = (derived.deviation(task, state) + UNIT) * (1 + 8 * UNIT * derived.size)  # the unit is rounded too
     allowed = 16 * (task.block.n_rows + 16) * UNIT * derived.size
     fault = _direction_fault(task, state, allowed * derived.unit * task.y_unit)
     certificate = _certificate(state, np.inf if fault else deviation / allowed, deviation, fault)
