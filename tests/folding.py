@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from certifit.models.folds import EACH_ROW, Candidates
-from certifit.selection.folds.shared import Shared
+from certifit.selection.folds.rows import Shared
 
 
 def offered(model: Any, source: Any, rounds: Any, candidates: Any = ({},), classes: Any = None) -> Any:

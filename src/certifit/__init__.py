@@ -112,8 +112,7 @@ _MODULES = {
         "RocCurveDisplay",
         "PrecisionRecallDisplay",
     ),
-    "selection.information.filter": ("MutualInformationFilter",),
-    "selection.information.pictures": ("MutualInformationDisplay",),
+    "selection.information.filter": ("MutualInformationFilter", "MutualInformationDisplay"),
     "selection.compare.curves": (
         "cross_validate",
         "learning_curve",
@@ -153,7 +152,7 @@ _MODULES = {
     "minimise.kkt": ("check_kkt",),
     "minimise.minimum": ("minimize",),
     "minimise.zero": ("find_zero",),
-    "models.lasso.sweeps": ("CoordinateDescent",),
+    "models.lasso.solver": ("CoordinateDescent",),
     "minimise.gradient_descent": ("ConjugateGradient", "GradientDescent"),
     "minimise.newton": ("Newton",),
     "minimise.quasi_newton": (

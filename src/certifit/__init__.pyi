@@ -107,7 +107,7 @@ from certifit.models.kernel.model import KernelRidge as KernelRidge
 from certifit.models.kernel.pca import KernelPCA as KernelPCA
 from certifit.models.lasso.model import ElasticNet as ElasticNet
 from certifit.models.lasso.model import Lasso as Lasso
-from certifit.models.lasso.sweeps import CoordinateDescent as CoordinateDescent
+from certifit.models.lasso.solver import CoordinateDescent as CoordinateDescent
 from certifit.models.least_squares.model import LinearRegression as LinearRegression
 from certifit.models.least_squares.model import Ridge as Ridge
 from certifit.models.linear_svm.model import LinearSVC as LinearSVC
@@ -149,5 +149,5 @@ from certifit.selection.folds.class_validation import class_validation as class_
 from certifit.selection.folds.splits import Bootstrap as Bootstrap
 from certifit.selection.folds.splits import Folds as Folds
 from certifit.selection.folds.splits import HoldOut as HoldOut
+from certifit.selection.information.filter import MutualInformationDisplay as MutualInformationDisplay
 from certifit.selection.information.filter import MutualInformationFilter as MutualInformationFilter
-from certifit.selection.information.pictures import MutualInformationDisplay as MutualInformationDisplay

@@ -12,7 +12,7 @@ import certifit as cf
 from certifit.data.changed import Picked
 from certifit.data.source import Batches, Block, Memory
 from certifit.data.view import Target
-from certifit.models.glm import chord
+from certifit.models.glm import newton
 
 dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
@@ -101,7 +101,7 @@ def test_rows_made_of_a_block_declare_all_that_it_has():
 
 
 def test_a_fit_that_starts_on_a_sample_of_rows_takes_an_exposure(rng):
-    n_rows = chord.LEAST_SHARE * chord.FEWEST * 3 + 1
+    n_rows = newton.LEAST_SHARE * newton.FEWEST * 3 + 1
     rows, exposure = rng.normal(size=(n_rows, 2)), rng.uniform(0.5, 2.0, n_rows)
     y = rng.poisson(exposure * np.exp(0.3 * rows[:, 0])).astype(float)
     model = cf.PoissonRegressor(alpha=0.01).fit(rows, y, exposure=exposure)

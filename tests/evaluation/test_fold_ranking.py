@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from certifit.evaluation.metrics.fold_ranking import SHARED_ROWS, fold_effects, fold_pairs, fold_roc
-from certifit.evaluation.metrics.ranking import roc_auc_score
+from certifit.evaluation.metrics.ranking import SHARED_ROWS, fold_effects, fold_pairs, fold_roc, roc_auc_score
 from certifit.evaluation.metrics.rows import scored_rows
 from certifit.evaluation.pictures.roc_and_precision import RocCurveDisplay
 

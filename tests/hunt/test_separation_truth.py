@@ -9,7 +9,7 @@ import pytest
 from flint import fmpq
 
 from certifit.data.source import Memory
-from certifit.models.glm.recession import class_sides, count_sides
+from certifit.models.glm.separation import class_sides, count_sides
 from certifit.models.glm.separation_certificate import Separation, separation, softmax_separation
 from tests.hunt.references.halfspace import recedes
 from tests.hunt.references.numbers import rational

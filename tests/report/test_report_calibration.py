@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from scipy import special
 
 from certifit.cli import main
-from certifit.report.calibration import calibration_facts, verdict
+from certifit.report.classes import calibration_facts, verdict
 
 HALF = 0.02  # of every interval of a curve that is made here
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 
 import certifit as cf
-from certifit.evaluation.metrics.fold_ranking import SHARED_ROWS
+from certifit.evaluation.metrics.ranking import SHARED_ROWS
 from certifit.selection.folds import class_validation as module
 from certifit.selection.folds.class_validation import class_training, class_validation
 from certifit.selection.folds.metrics import METRICS, OUT_OF_FOLD

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from certifit.selection.information.filter import MutualInformationFilter
-from certifit.selection.information.pictures import MutualInformationDisplay
+from certifit.selection.information.filter import MutualInformationDisplay, MutualInformationFilter
 
 
 @pytest.fixture

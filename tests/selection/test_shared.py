@@ -10,9 +10,9 @@ import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Memory
 from certifit.models.folds import Candidates
-from certifit.models.least_squares import fold_equations
-from certifit.selection.folds import shared as store
-from certifit.selection.folds.shared import Shared
+from certifit.models.least_squares import fold_path
+from certifit.selection.folds import rows as store
+from certifit.selection.folds.rows import Shared
 
 THREE = {"least squares": cf.LinearRegression(), "ridge": cf.Ridge(), "lasso": cf.CrossValidated(cf.Lasso())}
 LABELS = np.array(["no", "yes"])
@@ -27,8 +27,8 @@ def passes(monkeypatch):
         sources.append(source)
         return cell_grams(source, *args)
 
-    cell_grams = fold_equations.cell_grams
-    monkeypatch.setattr(fold_equations, "cell_grams", counted)
+    cell_grams = fold_path.cell_grams
+    monkeypatch.setattr(fold_path, "cell_grams", counted)
     return sources
 
 

@@ -139,7 +139,7 @@ def _are_refits(estimator: Any, rows: Any) -> bool:
     from certifit.models.adapter import learner_of
     from certifit.models.folds import Subsets
     from certifit.models.learner import Answer
-    from certifit.selection.folds.shared import Shared
+    from certifit.selection.folds.rows import Shared
 
     if estimator.folds(rows, [], Subsets(), Shared()) is not None:
         return False

@@ -24,7 +24,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.least_squares.fold_path import FoldPath
-from certifit.models.least_squares.leave_one_out import LeftOut, LeftOutFits
+from certifit.models.least_squares.influence import LeftOut, LeftOutFits
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads
 from certifit.statistics.fold_oracle import HeldOut, joined_by_split

@@ -14,9 +14,8 @@ from scipy import linalg, special
 from certifit.data.privacy import FEWEST
 from certifit.maps.table.gaps import has_rare_zero
 from certifit.report import text
-from certifit.report.facts import Fit
+from certifit.report.facts import Fit, pooled_words
 from certifit.report.passes import Seen
-from certifit.report.printed import pooled_words
 from certifit.report.text import Table
 
 CHOSEN = (

@@ -16,10 +16,8 @@ from scipy import special
 
 from certifit.data.privacy import FEWEST
 from certifit.report import text
-from certifit.report.class_information import are_flags
-from certifit.report.class_passes import ByClass
-from certifit.report.facts import Fit
-from certifit.report.printed import pooled_words
+from certifit.report.class_passes import ByClass, are_flags
+from certifit.report.facts import Fit, pooled_words
 from certifit.report.text import Table
 
 # Numbers that are kept: columns times classes. The others are in the model file.

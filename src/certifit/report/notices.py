@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from certifit.models.learner import ROWS_KEPT
 from certifit.report import text
-from certifit.report.calibration import DIRECTIONS
 from certifit.report.checks import FEW_ROWS, suspects, told, too_good
+from certifit.report.classes import DIRECTIONS
 from certifit.report.quality import SPREADS_MORE
 from certifit.report.text import Table
 

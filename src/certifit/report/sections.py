@@ -11,8 +11,7 @@ from certifit.report.coefficients import coefficient_facts, path_facts
 from certifit.report.deciding import deciding_facts
 from certifit.report.facts import Fit
 from certifit.report.influence import influence_facts, outlier_facts
-from certifit.report.model import data_facts, usage
-from certifit.report.proof import certificate_facts, history_facts
+from certifit.report.model import certificate_facts, data_facts, history_facts, usage
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.text import Table
 

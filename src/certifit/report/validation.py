@@ -15,8 +15,7 @@ from certifit.report.text import Table
 from certifit.selection.compare.curves import CAUTION, standard_errors
 from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.leaders import RMSE, Entry, Leaderboard
-from certifit.selection.compare.nested import HeldOutScore
-from certifit.selection.compare.words import choice_sentences
+from certifit.selection.compare.nested import HeldOutScore, choice_sentences
 from certifit.selection.features.features import Step
 
 SAME_FOLDS = (

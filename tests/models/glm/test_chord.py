@@ -7,7 +7,7 @@ import pytest
 
 import certifit as cf
 from certifit.minimise.steps import Steps
-from certifit.models.glm import chord
+from certifit.models.glm import newton
 from certifit.statistics.factor import Curvature
 from tests.glm_problem import LOSSES, Rows, drawn, task_of
 from tests.reference import glm_newton
@@ -17,7 +17,7 @@ from tests.reference import glm_newton
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_minimum_is_that_of_plain_newton(name, alpha, rng):
     rows = drawn(name, rng)
-    state = chord.solve(task_of(name, rows, alpha), 100).state
+    state = newton.solve(task_of(name, rows, alpha), 100).state
     coef, b = glm_newton(LOSSES[name], rows.X, rows.y, alpha, rows.weight, rows.offset)
     np.testing.assert_allclose(state.coef, coef, rtol=1e-9, atol=1e-11)
     assert state.intercept == pytest.approx(b, rel=1e-9, abs=1e-10)
@@ -27,7 +27,7 @@ def test_the_minimum_is_that_of_plain_newton(name, alpha, rng):
 def test_without_an_intercept_it_is_zero_and_the_gradient_vanishes(name, rng):
     rows = drawn(name, rng)
     task = task_of(name, rows, 0.01, fit_intercept=False)
-    state = chord.solve(task, 100).state
+    state = newton.solve(task, 100).state
     assert state.intercept == 0.0
     z = rows.offset + rows.X @ state.coef
     share = rows.weight / rows.weight.sum()
@@ -39,31 +39,31 @@ def test_without_an_intercept_it_is_zero_and_the_gradient_vanishes(name, rng):
 def test_a_sample_gives_the_start_where_rows_are_many_and_the_minimum_stays(rng):
     rows = drawn("logistic", rng, n=20_000)
     task = task_of("logistic", rows)
-    start = chord.sampled_start(task, 100)
+    start = newton.sampled_start(task, 100)
     assert start[:-1].any()
     few = drawn("logistic", rng, n=300)
-    assert not chord.sampled_start(task_of("logistic", few), 100)[:-1].any()
+    assert not newton.sampled_start(task_of("logistic", few), 100)[:-1].any()
     coef, _ = glm_newton(LOSSES["logistic"], rows.X, rows.y, 0.0, rows.weight, rows.offset)
-    np.testing.assert_allclose(chord.solve(task, 100).state.coef, coef, rtol=1e-9)
+    np.testing.assert_allclose(newton.solve(task, 100).state.coef, coef, rtol=1e-9)
 
 
 def test_one_hessian_of_all_rows_is_enough_from_a_sample(rng, monkeypatch):
     rows = drawn("poisson", rng, n=40_000)
     task = task_of("poisson", rows)
-    start = chord.sampled_start(task, 100)
+    start = newton.sampled_start(task, 100)
     asked = []
     evaluate = task.evaluate
     monkeypatch.setattr(
         task, "evaluate", lambda point, hessian=False: asked.append(hessian) or evaluate(point, hessian)
     )
-    chord.descend(task, start, 100, Steps())
+    newton.descend(task, start, 100, Steps())
     assert sum(asked) == 1
     assert len(asked) <= 8
 
 
 def test_the_objective_never_rises_and_the_trace_counts(rng):
     rows = drawn("gamma", rng)
-    history = chord.solve(task_of("gamma", rows), 100).history
+    history = newton.solve(task_of("gamma", rows), 100).history
     objective = np.array([row["objective"] for row in history])
     assert (np.diff(objective) <= 1e-12 * objective[0]).all()
     assert [row["iteration"] for row in history] == list(range(len(history)))
@@ -76,22 +76,22 @@ def test_a_far_start_descends_where_plain_newton_would_overflow(rng):
     y = rng.poisson(np.exp(np.clip(X @ np.array([1.5, -1.0]), -20, 6))).astype(float)
     rows = Rows(X, y, np.ones(n), np.zeros(n))
     task = task_of("poisson", rows)
-    point = chord.descend(task, np.array([-40.0, 40.0, 5.0]), 200, Steps())
-    best = chord.solve(task, 100).state
+    point = newton.descend(task, np.array([-40.0, 40.0, 5.0]), 200, Steps())
+    best = newton.solve(task, 100).state
     np.testing.assert_allclose(task.to_state(point).coef, best.coef, rtol=1e-8)
 
 
 def test_step_tol_stops_on_a_short_step(rng):
     rows = drawn("logistic", rng)
-    assert len(chord.solve(task_of("logistic", rows), 100, step_tol=1e-2).history) < len(
-        chord.solve(task_of("logistic", rows), 100).history
+    assert len(newton.solve(task_of("logistic", rows), 100, step_tol=1e-2).history) < len(
+        newton.solve(task_of("logistic", rows), 100).history
     )
 
 
 def test_weights_that_run_away_are_left_after_some_steps():
     X = np.arange(8.0)[:, None]
     rows = Rows(X, (X[:, 0] > 3).astype(float), np.ones(8), np.zeros(8))
-    run = chord.solve(task_of("logistic", rows), 1000)
+    run = newton.solve(task_of("logistic", rows), 1000)
     assert len(run.history) < 100
     assert np.isfinite(run.state.coef).all()
 

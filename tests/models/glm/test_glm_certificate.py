@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certifit.models.glm import chord
+from certifit.models.glm import newton
 from certifit.models.glm.certificate import Decrement, certify
 from certifit.models.least_squares.normal_equations import Weights
 from tests.glm_problem import LOSSES, Rows, drawn, task_of
@@ -27,7 +27,7 @@ def excess(name, rows, alpha, state, best):
 def test_the_bound_is_never_below_the_true_excess_and_near_it_close_by(name, alpha, rng):
     rows = drawn(name, rng)
     task = task_of(name, rows, alpha)
-    best = chord.solve(task, 100).state
+    best = newton.solve(task, 100).state
     scale = 1 / rows.X.std(axis=0)
     for size in np.geomspace(1e-5, 1.0, 60):
         moved = Weights(best.coef + size * rng.normal(size=4) * scale, best.intercept + size * rng.normal())
@@ -42,7 +42,7 @@ def test_the_bound_is_never_below_the_true_excess_and_near_it_close_by(name, alp
 def test_the_minimum_is_certified_and_a_nudge_is_not(name, rng):
     rows = drawn(name, rng)
     task = task_of(name, rows)
-    best = chord.solve(task, 100).state
+    best = newton.solve(task, 100).state
     assert certify(task, best, TOL).value < 1e-18
     for j in range(4):
         coef = best.coef.copy()
@@ -60,7 +60,7 @@ def test_separable_classes_are_never_certified(quasi, rng):
         X[:10, 0] = 0.0
     rows = Rows(X, y, np.ones(60), np.zeros(60))
     task = task_of("logistic", rows)
-    found = certify(task, chord.solve(task, 1000).state, 1e-3)
+    found = certify(task, newton.solve(task, 1000).state, 1e-3)
     assert not found.holds
     assert found.fault
 
@@ -69,7 +69,7 @@ def test_redundant_columns_are_named_and_the_fit_is_certified(rng):
     rows = drawn("poisson", rng, d=3)
     X = np.column_stack([rows.X, rows.X[:, 0] - 2 * rows.X[:, 1], np.full(len(rows.X), 3.0)])
     task = task_of("poisson", Rows(X, rows.y, rows.weight, rows.offset))
-    found = certify(task, chord.solve(task, 100).state, TOL)
+    found = certify(task, newton.solve(task, 100).state, TOL)
     assert found.holds
     assert found.rank == 3
     assert len(found.dependent) == 2
@@ -81,7 +81,7 @@ def test_a_tiny_objective_is_measured_against_the_null_model(rng):
     z = X @ [0.5, -0.2] + 1
     rows = Rows(X, np.exp(z), np.ones(50), np.zeros(50))  # counts equal to their means: a deviance of zero
     task = task_of("poisson", rows)
-    found = certify(task, chord.solve(task, 100).state, TOL)
+    found = certify(task, newton.solve(task, 100).state, TOL)
     assert found.holds
     assert found.value > 0
 

@@ -120,7 +120,7 @@ def test_a_ridge_of_more_columns_than_a_hessian_bears_is_proven_by_its_gap(seed,
     from certifit.models.glm import certificate as generalised
 
     problem = case(Logistic(), seed, l1_ratio=0.0)
-    from certifit.models.glm.chord import solve as solve_smooth
+    from certifit.models.glm.newton import solve as solve_smooth
 
     task = problem.task()
     state = solve_smooth(task, 1000).state

@@ -9,9 +9,9 @@ from sklearn.base import clone
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.minimise.minimum import SOLVERS
-from certifit.models.glm.problem import GlmProblem
 from certifit.models.glm.softmax_solver import SoftmaxProblem
 from certifit.models.glm.softmax_task import SoftmaxTask
+from certifit.models.glm.solver import GlmProblem
 from tests.glm_problem import drawn, task_of
 
 SMOOTH = [name for name, solver in SOLVERS.items() if "rows" not in solver.needs]

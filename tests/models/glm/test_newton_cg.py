@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from certifit.data.source import Memory
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
 from certifit.mathematics.losses.scores import Logistic
-from certifit.models.glm import chord, newton_cg
+from certifit.models.glm import newton
 from certifit.models.glm.certificate import certify
-from certifit.models.glm.newton_cg import WideProblem
+from certifit.models.glm.newton import WideProblem
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.runtime import threads
@@ -47,7 +47,7 @@ def test_it_ends_where_newtons_method_with_a_hessian_does(rng, loss, is_sparse, 
     y = targets(loss, X @ rng.normal(size=60), rng)
     weight, X = rng.integers(0, 3, 400).astype(float), X if is_sparse else X.toarray()
     task = GlmTask(Memory(X, y, weight), loss, strengths(0.01, 60), fit_intercept)
-    state, other = newton_cg.solve(task, 1e-12, 100).state, chord.solve(task, 100).state
+    state, other = newton.solve_by_products(task, 1e-12, 100).state, newton.solve(task, 100).state
     np.testing.assert_allclose(state.coef, other.coef, rtol=1e-4, atol=1e-6)
     assert certify(task, state, 1e-8).holds
 
@@ -69,7 +69,7 @@ def test_wide_sparse_rows_are_certified_and_agree_with_scikit_learn(rng):
     X = text(rng, 1500, 4000)
     y = targets(Logistic(), X @ rng.normal(size=4000), rng)
     task = GlmTask(Memory(X, y), Logistic(), strengths(0.01, 4000), True)
-    state = newton_cg.solve(task, 1e-8, 100).state
+    state = newton.solve_by_products(task, 1e-8, 100).state
     assert certify(task, state, 1e-8).holds
     theirs = LogisticRegression(C=1 / (0.01 * 1500), tol=1e-9, max_iter=5000).fit(sp.csr_matrix(X), y)
     np.testing.assert_allclose(state.coef, theirs.coef_[0], rtol=1e-3, atol=1e-5)
@@ -83,7 +83,7 @@ def test_threads_and_runs_do_not_change_a_bit(rng):
         source.stretch_rows = stretch_rows
         with threads(n):
             task = GlmTask(source, Logistic(), strengths(0.1, 40), True)
-            state = newton_cg.solve(task, 1e-8, 50).state
+            state = newton.solve_by_products(task, 1e-8, 50).state
         found.add((state.coef.tobytes(), state.intercept))
     assert len(found) == 1
 

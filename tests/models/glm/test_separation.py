@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit.data.source import Batches, Block, Memory
-from certifit.models.glm.recession import SIDES, class_sides, count_sides, held_sides
+from certifit.models.glm.separation import SIDES, class_sides, count_sides, held_sides
 from certifit.models.glm.separation_certificate import separation, softmax_separation
 
 

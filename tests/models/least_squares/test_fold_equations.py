@@ -11,7 +11,7 @@ import certifit as cf
 from certifit.data.arrow import from_arrow
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Memory
-from certifit.models.least_squares.fold_equations import FoldEquations
+from certifit.models.least_squares.fold_path import FoldEquations
 from certifit.statistics.gram import gram
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import certifit as cf
 from certifit.data.source import Memory
-from certifit.models.least_squares.leave_one_out import leave_one_out
+from certifit.models.least_squares.influence import leave_one_out
 
 
 def refitted(X, y, weight, alpha, fit_intercept):

@@ -9,8 +9,7 @@ import scipy.sparse as sp
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.models.pca.certificate import certify
-from certifit.models.pca.products import ProductVariance
-from certifit.models.pca.row_variance import RowVariance
+from certifit.models.pca.row_variance import ProductVariance, RowVariance
 from certifit.models.pca.task import ColumnVariance, Directions
 
 TASKS = {"columns": (ColumnVariance, 120, 8), "rows": (RowVariance, 20, 60), "products": (ProductVariance, 120, 30)}

@@ -15,10 +15,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.evaluation.metrics.fold_ranking import fold_roc
 from certifit.evaluation.metrics.intervals import Estimate, clopper_pearson
 from certifit.evaluation.metrics.ranking import (
     average_precision_score,
+    fold_roc,
     kept_folds,
     precision_recall_curve,
     roc_auc_score,

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.mathematics.losses.huber import Huber
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog, TweedieLog
-from certifit.mathematics.losses.scores import ScoreLoss, Squared
+from certifit.mathematics.losses.scores import Huber, ScoreLoss, Squared
 
 NEWTON_STEPS = 100  # most, to the best constant
 

@@ -22,7 +22,7 @@ from certifit.models.glm.duality import Base, ScorePoint
 from certifit.models.glm.l1_certificate import MOST_COLUMNS, estimate, prove
 from certifit.models.glm.long_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
 from certifit.models.glm.long_losses import row_loss
-from certifit.models.glm.recession import sides_of
+from certifit.models.glm.separation import sides_of
 from certifit.models.glm.separation_certificate import Separation, separation
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.task import Strengths

@@ -19,8 +19,8 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.steps import Steps
-from certifit.models.glm import chord
-from certifit.models.glm.chord import ARMIJO, SURE, Chord
+from certifit.models.glm import newton
+from certifit.models.glm.newton import ARMIJO, SURE, Chord
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
@@ -273,7 +273,7 @@ def common_start(task: GlmTask, alphas: Array, max_iter: int) -> Array:
     """A rough fit of the largest alpha to all rows, where the paths of all rounds start."""
     whole = task_of(task, task.source, float(alphas.mean(axis=1).max()))
     whole.scaling = task.scaling
-    start = chord.descend(whole, chord.sampled_start(whole, max_iter), max_iter, Steps(), enough=START)
+    start = newton.descend(whole, newton.sampled_start(whole, max_iter), max_iter, Steps(), enough=START)
     task.scaling = whole.scaling  # another where the first rows had misled
     return start
 
@@ -300,8 +300,8 @@ def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
     Without a penalty there may be no minimum: then it ends where a model's own fit does.
     """
     if task.strengths.alpha == 0:
-        return chord.solve(task, max_iter).state
-    return task.to_state(chord.descend(task, task.to_point(state), max_iter, Steps()))
+        return newton.solve(task, max_iter).state
+    return task.to_state(newton.descend(task, task.to_point(state), max_iter, Steps()))
 
 
 def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:

@@ -1,4 +1,7 @@
-"""Logistic regression: two classes by the logistic loss, more by softmax."""
+"""Logistic regression: two classes by the logistic loss, more by softmax.
+
+Softmax regression as part of LogisticRegression: what more than two classes need beside what two have.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +23,60 @@ from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows,
 from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
-from certifit.minimise.problem import Run, Solver
+from certifit.minimise.problem import Run, Solver, Stop
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses
 from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
-from certifit.models.glm import softmax
 from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
-from certifit.models.glm.row_learning import learn, learns_by_rows
-from certifit.models.glm.scores import GlmModel
+from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
 from certifit.models.glm.softmax_certificate import certify
+from certifit.models.glm.softmax_solver import minimise, solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.start import Start, start_weights
+from certifit.models.glm.solver import AUTO, COORDINATE
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.penalty import Bounds, PenaltyFactors
+from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.fold_oracle import cell_targets
 from certifit.statistics.moments import target_sums
+
+
+def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxTask:
+    """What is minimised on mapped rows of more than two classes."""
+    refused = {"l1_ratio": model.l1_ratio != 0, "penalty_factors": model.penalty_factors is not None}
+    for name, is_given in (refused | {"bounds": model.bounds is not None}).items():
+        if is_given:
+            raise ValueError(
+                f"{name} is for two classes. With {len(model.classes_)} classes take an L2 penalty, or "
+                "OneVsRestClassifier(LogisticRegression(...))."
+            )
+    given = None if alpha is None else float(alpha)
+    return SoftmaxTask(source, len(model.classes_), given, bool(model.fit_intercept), bool(model.standardize))
+
+
+def solve_softmax(
+    task: SoftmaxTask, solver: Solver | str, tol: float, max_iter: int, step_tol: float, start: SoftmaxWeights | None
+) -> Run[SoftmaxWeights]:
+    """The minimiser by a solver, or by the one that suits the task."""
+    if solver == AUTO and step_tol == 0 and start is None:
+        return solve(task, tol, max_iter)
+    if solver == COORDINATE:
+        raise ValueError(f"solver={solver!r} is for two classes. With {task.n_classes} classes take another solver.")
+    return minimise(task, "lbfgs" if solver == AUTO else solver, Stop(tol, step_tol, max_iter), start)
+
+
+def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:
+    """b_k + x'w_k of mapped rows, a column per class."""
+    parts = [
+        core.scores(columns.rows, np.ascontiguousarray(w), float(b), n_threads())
+        for w, b in zip(coef, intercept, strict=True)
+    ]
+    return np.column_stack(parts)
 
 
 class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], Classifier[GlmOrSoftmaxTask, GlmState]):
@@ -286,7 +322,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
     def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
         if len(self.classes_) == 2:
             return super()._task(source, is_fitted)
-        return softmax.softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
+        return softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
 
     def _solve(self, task: GlmOrSoftmaxTask) -> Run[GlmState]:
         if not isinstance(task, SoftmaxTask):
@@ -294,7 +330,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
         shape = (task.n_classes, task.source.n_features, task.fit_intercept)
         start = None if self.start is None else SoftmaxWeights(*start_weights(self.start, *shape))
-        return softmax.solve_softmax(task, self.solver, *stop, start)
+        return solve_softmax(task, self.solver, *stop, start)
 
     def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         if not isinstance(task, SoftmaxTask):
@@ -324,7 +360,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
 
     def _log_scores(self, columns: Block) -> Array:
         if len(self.classes_) > 2:
-            return softmax.class_scores(columns, self.coef_, self.intercept_)
+            return class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
 

@@ -32,9 +32,7 @@ from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.own_certificate import certify as certify_own
 from certifit.models.glm.own_penalty import own_penalty
-from certifit.models.glm.row_learning import learn, learns_by_rows
-from certifit.models.glm.scores import GlmModel
-from certifit.models.glm.start import Start
+from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told

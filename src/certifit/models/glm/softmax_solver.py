@@ -18,7 +18,7 @@ from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import solver_of
 from certifit.minimise.problem import Problem, Run, Stop
 from certifit.minimise.steps import Steps
-from certifit.models.glm.chord import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, descend, sampled_rows
+from certifit.models.glm.newton import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, descend, sampled_rows
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import Evaluated
 from certifit.runtime import one_blas_thread

@@ -1,21 +1,133 @@
-"""Which solver a generalised linear model is fitted by."""
+"""Which solver a generalised linear model is fitted by.
+
+A generalised linear model as a smooth function of a vector, for the solvers that take any.
+
+x is (weights, intercept where there is one), in the user's units: a step is then the course's, w -= step gradient.
+Or in units in which every column has curvature 1 at the start, where conjugate gradients and quasi-Newton methods go
+faster.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import SOLVERS, solver_of
-from certifit.minimise.problem import Run, Solver, Stop
-from certifit.models.glm import chord, newton_cg, own_penalty
+from certifit.minimise.problem import Problem, Run, Solver, Stop
 from certifit.models.glm import l1_solver as score_path
-from certifit.models.glm.problem import GlmProblem
+from certifit.models.glm import newton, own_penalty
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.statistics.factor import Curvature
+
+MOST_COLUMNS = 3000  # that a Hessian is made of
+STALE = 0.1  # an estimate of the gap that fell by this factor asks for a new Hessian
+
+
+class GlmProblem(Problem):
+    """The smooth part of a task. strengths: of the squares of the weights, in the user's units."""
+
+    def __init__(self, task: GlmTask, in_user_units: bool) -> None:
+        self.task = task
+        self.source, self.loss, self.fit_intercept = task.source, task.loss, task.fit_intercept
+        self.size = task.size if task.fit_intercept else task.size - 1
+        self.strengths = task.l2_strengths
+        self._scale, self._shift = self._user_units() if in_user_units else self._unit_curvature()
+        self._curvature: Curvature | None = None
+        self._last_gap, self._least = np.inf, np.inf
+        self._n_flat = self.size  # the fewest flat directions of a Hessian so far
+
+    def start(self) -> Array:
+        """No weights; the intercept that the mean of the target has."""
+        return self.from_point(self.task.start())
+
+    def from_state(self, state: Weights) -> Array:
+        """The vector of weights and an intercept in the user's units."""
+        return self.from_point(self.task.to_point(state))
+
+    def to_point(self, x: Array) -> Array:
+        """The point of the task: weights over the scale, and the intercept of shifted columns."""
+        weights = x[: len(self._scale)] / self._scale
+        intercept = float(x[-1] / self._unit + self._shift @ weights) if self.fit_intercept else 0.0
+        return np.append(weights, intercept)
+
+    def from_point(self, point: Array) -> Array:
+        """Inverse of `to_point`."""
+        weights = point[:-1] * self._scale
+        intercept = (point[-1] - self._shift @ point[:-1]) * self._unit
+        return np.append(weights, intercept) if self.fit_intercept else weights
+
+    def value_gradient(self, x: Array) -> tuple[float, Array]:
+        """The objective and its gradient: one pass."""
+        at = self.task.evaluate(self.to_point(x))
+        return at.value, self._from_gradient(at.gradient)
+
+    def hessian(self, x: Array) -> Array:
+        """Its Hessian, where columns are not too many: one pass."""
+        if self.task.size > MOST_COLUMNS:
+            raise ValueError(
+                f"A Hessian of {self.task.size} columns is too large. Use solver='auto', 'lbfgs', "
+                "'conjugate-gradient' or 'gradient-descent'."
+            )
+        at = self.task.evaluate(self.to_point(x), hessian=True)
+        assert at.hessian is not None
+        half = np.array([self._from_gradient(row) for row in at.hessian])
+        return np.array([self._from_gradient(row) for row in half.T])
+
+    def _from_gradient(self, gradient: Array) -> Array:
+        """The transpose of `to_point`, without its constant part."""
+        own = (gradient[:-1] + self._shift * gradient[-1] * self.fit_intercept) / self._scale
+        return np.append(own, gradient[-1] / self._unit) if self.fit_intercept else own
+
+    def gap(self, x: Array, value: float, gradient: Array) -> float | None:
+        """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns.
+
+        Infinite where more directions are flat than at the start: nothing is known of what is left along them.
+        """
+        if self.task.size > MOST_COLUMNS:
+            return None
+        if self._curvature is None:
+            self._refresh(x, gradient)
+        assert self._curvature is not None
+        found = self._half_decrement(gradient)
+        if found < STALE * self._last_gap or np.isinf(found):
+            self._refresh(x, gradient)
+            found = self._half_decrement(gradient)
+        self._least = min(self._least, value)
+        return max(found, value - self._least)  # far up, where rows are saturated, a decrement tells little
+
+    def _refresh(self, x: Array, gradient: Array) -> None:
+        self._curvature = Curvature(self.hessian(x))
+        self._n_flat = min(self._n_flat, self._curvature.n_flat)
+        self._last_gap = self._half_decrement(gradient)
+
+    def _half_decrement(self, gradient: Array) -> float:
+        assert self._curvature is not None
+        if self._curvature.n_flat > self._n_flat:
+            return np.inf
+        return max(float(gradient @ self._curvature.solve(gradient)), 0.0) / 2
+
+    def _user_units(self) -> tuple[Array, Array]:
+        """Scale and shift that make weights of the columns as they are."""
+        self._unit = 1.0
+        return self.task.scaling.scale, self.task.scaling.shift
+
+    def _unit_curvature(self) -> tuple[Array, Array]:
+        """Scales that give every column the curvature 1 at the start; of very many columns those of the task."""
+        none = np.zeros(self.task.size - 1)
+        self._unit = 1.0
+        if self.task.size > MOST_COLUMNS:
+            return np.ones(len(none)), none
+        at = self.task.evaluate(self.task.start(), hessian=True)
+        assert at.hessian is not None
+        roots = np.sqrt(np.where(np.diagonal(at.hessian) > 0, np.diagonal(at.hessian), 1.0))
+        self._unit = float(roots[-1])
+        return roots[:-1], none
+
 
 AUTO = "auto"
 COORDINATE = "coordinate-descent"  # on the quadratic model of a Newton step: what an L1 penalty and bounds need
-MOST_COLUMNS = 3000  # that a Hessian is made of
 
 
 def check_solver(solver: str | Solver) -> None:
@@ -47,11 +159,11 @@ def solve(
     if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
         return score_path.solve(task, max_iter, step_tol, start)
     if is_own(solver) and start is not None:
-        solver, tol = ("newton", chord.FLOOR) if task.size <= MOST_COLUMNS else ("lbfgs", tol)
+        solver, tol = ("newton", newton.FLOOR) if task.size <= MOST_COLUMNS else ("lbfgs", tol)
     if is_own(solver):
         if task.size > MOST_COLUMNS:
-            return newton_cg.solve(task, tol, max_iter, step_tol)
-        return chord.solve(task, max_iter, step_tol)
+            return newton.solve_by_products(task, tol, max_iter, step_tol)
+        return newton.solve(task, max_iter, step_tol)
     if not task.is_smooth:
         raise ValueError(
             f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."

@@ -25,7 +25,7 @@ from certifit.models.kernel.fold_systems import AIM, RANK, Columns, FoldSystems,
 from certifit.models.kernel.solver import ConjugateGradients, pivoted_factor
 from certifit.models.kernel.task import KernelRows, Standard, dense_rows
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
-from certifit.models.least_squares.leave_one_out import LeftOut
+from certifit.models.least_squares.influence import LeftOut
 from certifit.runtime import check_memory, one_blas_thread
 from certifit.statistics.fold_oracle import HeldOut
 

@@ -11,9 +11,9 @@ from certifit.data.columns import Array
 from certifit.models.lasso.columns import ColumnLasso
 from certifit.models.lasso.solver import MOST_SWEEPS, ColumnCore, inner_tolerance, stacked
 from certifit.models.lasso.task import CommonUnits, Strengths
-from certifit.models.least_squares.fold_equations import FoldEquations
 from certifit.models.least_squares.fold_path import (
     Fits,
+    FoldEquations,
     FoldPath,
     about_training_mean,
     held_out_of,

@@ -23,15 +23,12 @@ from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
 from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns
 from certifit.models.lasso.folds import column_fold_path, gram_fold_path
-from certifit.models.lasso.solver import LassoPath, alpha_max, elastic_path
-from certifit.models.lasso.sweeps import CoordinateDescent
-from certifit.models.lasso.sweeps import solve as by_sweeps
+from certifit.models.lasso.solver import CoordinateDescent, LassoPath, alpha_max, elastic_path
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares import certificate as least_squares
 from certifit.models.least_squares import solver as direct
 from certifit.models.least_squares.dual import least_squares_task
-from certifit.models.least_squares.fold_equations import FoldEquations, Gaps
-from certifit.models.least_squares.fold_path import FoldPath
+from certifit.models.least_squares.fold_path import FoldEquations, FoldPath, Gaps
 from certifit.models.least_squares.folds import NumberPart
 from certifit.models.least_squares.model import LeastSquaresTask
 from certifit.models.least_squares.normal_equations import Weights
@@ -130,7 +127,7 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
         sweeps = self._sweeps()
         if isinstance(task, LassoTask):
             if sweeps is not None:
-                return by_sweeps(task, sweeps, float(self.tol), int(self.max_iter))
+                return coordinate.solve_by_sweeps(task, sweeps, float(self.tol), int(self.max_iter))
             return coordinate.solve(task, float(self.tol), int(self.max_iter))
         if sweeps is not None:
             raise ValueError(

@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.models.least_squares.dual import RowKernel
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
-from certifit.models.least_squares.leave_one_out import SAFE_RATIO, LeftOut
+from certifit.models.least_squares.influence import SAFE_RATIO, LeftOut
 from certifit.runtime import one_blas_thread
 from certifit.statistics.fold_oracle import HeldOut
 

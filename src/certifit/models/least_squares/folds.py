@@ -17,9 +17,8 @@ from certifit.data.source import Source
 from certifit.models.folds import FoldStates
 from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.dual_fold_path import dual_leave_one_out
-from certifit.models.least_squares.fold_equations import FoldEquations
-from certifit.models.least_squares.fold_path import FoldPath, fold_path, fold_states
-from certifit.models.least_squares.leave_one_out import LeftOut, LeftOutFits, leave_one_out, left_out_fits
+from certifit.models.least_squares.fold_path import FoldEquations, FoldPath, fold_path, fold_states
+from certifit.models.least_squares.influence import LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.models.least_squares.normal_equations import Weights
 
 if TYPE_CHECKING:

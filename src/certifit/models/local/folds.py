@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from certifit.data.source import Source
 from certifit.models.folds import Candidate, FoldStates, shared_work
-from certifit.models.least_squares.leave_one_out import LeftOut
+from certifit.models.least_squares.influence import LeftOut
 from certifit.models.local.solver import choose_tau, left_out
 from certifit.models.local.task import LocalForm, LocalTask
 from certifit.runtime import one_blas_thread

@@ -19,8 +19,7 @@ from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined
 from certifit.models.pca.certificate import PCACertificate, certify
-from certifit.models.pca.products import ProductVariance
-from certifit.models.pca.row_variance import RowVariance
+from certifit.models.pca.row_variance import ProductVariance, RowVariance
 from certifit.models.pca.solver import solve
 from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask, few_rows
 from certifit.runtime import core, n_threads, one_blas_thread

@@ -16,8 +16,7 @@ from scipy.special import gammaln
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, closed_form_row
-from certifit.models.pca.products import ProductVariance
-from certifit.models.pca.row_variance import RowVariance
+from certifit.models.pca.row_variance import ProductVariance, RowVariance
 from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import UNIT

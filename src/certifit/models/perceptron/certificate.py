@@ -21,7 +21,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.certificate import Certificate
-from certifit.models.glm.recession import class_sides
+from certifit.models.glm.separation import class_sides
 from certifit.models.glm.separation_certificate import Separation, separation
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.task import Margins, PerceptronTask

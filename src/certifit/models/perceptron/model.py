@@ -26,9 +26,8 @@ from certifit.models.classifier import ScoredClassifier
 from certifit.models.glm.separation_certificate import Separation
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.certificate import PerceptronCertificate, certify, inseparability, seen_once
-from certifit.models.perceptron.solver import Epochs, PerceptronRun, augmented_norm, one_pass
+from certifit.models.perceptron.solver import MOST_NUMBERS, Epochs, PerceptronRun, augmented_norm, one_pass, widest
 from certifit.models.perceptron.task import PerceptronTask
-from certifit.models.perceptron.witness import MOST_NUMBERS, widest
 from certifit.runtime import core, n_threads
 
 SAME_MARGIN = 1e-9  # relative: sums of other machines differ by less

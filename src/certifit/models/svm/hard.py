@@ -19,7 +19,7 @@ from certifit.mathematics.kernels import Kernel, Linear
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ScoredClassifier, codes_of
 from certifit.models.estimator import FRAMES_TO_USER
-from certifit.models.glm.recession import class_sides
+from certifit.models.glm.separation import class_sides
 from certifit.models.glm.separation_certificate import separation
 from certifit.models.kernel.base import UserKernel, kernel_of
 from certifit.models.kernel.task import KernelRows, dense_rows

@@ -24,8 +24,7 @@ from certifit.data.source import Block
 from certifit.data.user_types import UserRows, UserTarget, n_samples
 from certifit.models.adapter import learner_of
 from certifit.models.folds import EACH_ROW, Candidates
-from certifit.selection.folds.rows import Rows, picked
-from certifit.selection.folds.shared import Shared
+from certifit.selection.folds.rows import Rows, Shared, picked
 
 KEPT = 100_000  # error sizes kept of a fold
 HALVINGS = 80

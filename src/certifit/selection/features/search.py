@@ -29,9 +29,8 @@ from certifit.selection.features.sweeps import (
     dependent_columns,
     parts_of,
 )
-from certifit.selection.folds.engine import evaluate
+from certifit.selection.folds.engine import Bar, evaluate
 from certifit.selection.folds.metrics import Score, Scoring
-from certifit.selection.folds.progress import Bar
 from certifit.selection.folds.rows import Part, Rows, reading_new_levels, take_columns, take_rows
 
 Scores = tuple[Array, Array]  # of the training and of the validation rows, one per fold

@@ -16,8 +16,7 @@ from sklearn.base import BaseEstimator
 from certifit.data.columns import Array
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Subsets
-from certifit.models.least_squares.fold_equations import FoldEquations
-from certifit.models.least_squares.fold_path import fold_path, safe_unit, spread
+from certifit.models.least_squares.fold_path import FoldEquations, fold_path, safe_unit, spread
 from certifit.models.least_squares.folds import NumberFolds
 from certifit.models.least_squares.normal_equations import penalty_units
 from certifit.runtime import one_blas_thread

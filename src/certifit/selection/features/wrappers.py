@@ -40,8 +40,8 @@ from certifit.selection.features.search import (
     with_columns,
 )
 from certifit.selection.features.sweeps import FoldSystems, fold_systems
+from certifit.selection.folds.engine import Bar
 from certifit.selection.folds.metrics import Score, Scoring, own_scoring, sufficient
-from certifit.selection.folds.progress import Bar
 from certifit.selection.folds.rows import Rows, checked_array, checked_rows, given, refuse_gaps, take_columns
 from certifit.selection.folds.splits import UserSplits, rounds_of
 

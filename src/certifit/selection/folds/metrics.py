@@ -19,7 +19,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from certifit.data.columns import Array
 from certifit.data.user_types import UserRows, UserTarget
 from certifit.evaluation.metrics.auc_intervals import normal_quantile, student_quantile
-from certifit.evaluation.metrics.fold_ranking import (
+from certifit.evaluation.metrics.intervals import Estimate, interval_words
+from certifit.evaluation.metrics.ranking import (
     NO_PAIR,
     OUT_OF_FOLD,
     SHARED_ROWS,
@@ -29,7 +30,6 @@ from certifit.evaluation.metrics.fold_ranking import (
     fold_pairs,
     fold_roc,
 )
-from certifit.evaluation.metrics.intervals import Estimate, interval_words
 from certifit.evaluation.metrics.rows import ScoredRows, scored_rows
 from certifit.models.adapter import learner_of
 from certifit.models.folds import RowMetric
