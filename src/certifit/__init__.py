@@ -140,7 +140,7 @@ _MODULES = {
         "ForwardSelection",
         "BackwardSelection",
     ),
-    "selection.features.pictures": ("SelectionPathDisplay",),
+    "selection.features.features": ("SelectionPathDisplay",),
     "evaluation.pictures.convergence": ("ConvergenceDisplay",),
     "evaluation.pictures.coefficients": (
         "PathDisplay",

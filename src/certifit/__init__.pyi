@@ -142,7 +142,7 @@ from certifit.selection.compare.intervals import jackknife_plus as jackknife_plu
 from certifit.selection.compare.leaderboard import leaderboard as leaderboard
 from certifit.selection.compare.pictures import LearningCurveDisplay as LearningCurveDisplay
 from certifit.selection.compare.pictures import ValidationCurveDisplay as ValidationCurveDisplay
-from certifit.selection.features.pictures import SelectionPathDisplay as SelectionPathDisplay
+from certifit.selection.features.features import SelectionPathDisplay as SelectionPathDisplay
 from certifit.selection.features.wrappers import BackwardSelection as BackwardSelection
 from certifit.selection.features.wrappers import ForwardSelection as ForwardSelection
 from certifit.selection.folds.class_validation import class_validation as class_validation

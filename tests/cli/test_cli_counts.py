@@ -9,7 +9,7 @@ import pytest
 import certifit as cf
 from certifit.cli import models
 from certifit.cli.goal import settle
-from certifit.cli.offsets import offset_roles, offsets_there
+from certifit.cli.predict import offset_roles, offsets_there
 from certifit.cli.request import Request
 from certifit.models.learner import Command
 from certifit.models.table import LEARNERS

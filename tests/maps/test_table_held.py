@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import certifit as cf
-from certifit.maps.table.gaps import reference_rows, rows_held, told_names
+from certifit.maps.table.survey import reference_rows, rows_held, told_names
 
 CITY = ["East"] * 9 + ["Aare"] * 2 + ["West"] * 6 + [None] * 3
 

@@ -17,8 +17,8 @@ from certifit.data.source import Memory
 from certifit.report import folder, svg, text
 from certifit.report import page as cards
 from certifit.report.context import build
-from certifit.report.gallery import PICTURES, drawings
 from certifit.report.page import render
+from certifit.report.sections import PICTURES, drawings
 from certifit.report.svg import picture_style
 
 NASTY = [

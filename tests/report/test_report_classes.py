@@ -21,8 +21,8 @@ from certifit.report import context as report_context
 from certifit.report import svg
 from certifit.report.context import build
 from certifit.report.folder import DECIDING_HEAD, deciding_table
-from certifit.report.gallery import drawings
 from certifit.report.page import card, render
+from certifit.report.sections import drawings
 
 ALWAYS = ["classes", "probabilities", "deciding", "data", "proof", "use", "words"]
 OF_A_QUANTITY = ("quality", "coefficients", "pictures", "path", "influence", "outliers", "history")

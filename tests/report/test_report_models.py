@@ -17,10 +17,10 @@ from certifit.report import context as report_context
 from certifit.report import svg, text
 from certifit.report.context import VERSION, build
 from certifit.report.facts import Fit
-from certifit.report.gallery import drawings
 from certifit.report.model import certificate_facts
 from certifit.report.notices import find_notices
 from certifit.report.page import render
+from certifit.report.sections import drawings
 
 ALWAYS = ["data", "coefficients", "fit", "residuals", "proof", "steps", "use", "words"]
 OWN = {

@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from test_sweeps import rows
 
 import certifit as cf
-from certifit.selection.features.pictures import SelectionPathDisplay
+from certifit.selection.features.features import SelectionPathDisplay
 from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
 from certifit.selection.folds.splits import Folds
 

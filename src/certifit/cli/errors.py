@@ -288,7 +288,7 @@ def values_option(command: Command) -> Command:
 def conceal_model(fitted: Any) -> None:
     """Keep levels and labels of a loaded model out of messages: its file does not tell how many rows hold each."""
     from certifit.data.privacy import conceal, quoted_labels
-    from certifit.maps.table.gaps import told_names
+    from certifit.maps.table.survey import told_names
     from certifit.models.adapter import answer_of
 
     if fitted.encoder_ is not None:

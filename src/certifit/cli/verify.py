@@ -5,9 +5,8 @@ from typing import Any
 import click
 
 from certifit.cli.errors import NOT_PROVEN, conceal_model, readable_file, say, show, values_option
-from certifit.cli.offsets import offset_options, offset_roles
 from certifit.cli.paths import find_data, reading, reading_options
-from certifit.cli.predict import matched
+from certifit.cli.predict import matched, offset_options, offset_roles
 from certifit.cli.progress import Display
 from certifit.report.text import count, joined
 

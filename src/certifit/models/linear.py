@@ -24,9 +24,15 @@ from certifit.minimise.problem import Run
 from certifit.models.estimator import TaskT, fitted_basis
 from certifit.models.folds import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
 from certifit.models.least_squares.dual import has_fewer_rows
-from certifit.models.least_squares.dual_fold_path import dual_fold_path
 from certifit.models.least_squares.fold_path import FoldEquations, Gaps
-from certifit.models.least_squares.folds import NumberFolds, NumberPart, RowPart, RowsLeftOut, least_squares_part
+from certifit.models.least_squares.folds import (
+    NumberFolds,
+    NumberPart,
+    RowPart,
+    RowsLeftOut,
+    dual_fold_path,
+    least_squares_part,
+)
 from certifit.models.least_squares.inference import InferenceMethods, WeightsT
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store

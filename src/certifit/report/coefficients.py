@@ -12,7 +12,7 @@ import numpy as np
 from scipy import linalg, special
 
 from certifit.data.privacy import FEWEST
-from certifit.maps.table.gaps import has_rare_zero
+from certifit.maps.table.survey import has_rare_zero
 from certifit.report import text
 from certifit.report.facts import Fit, pooled_words
 from certifit.report.passes import Seen

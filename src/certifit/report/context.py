@@ -115,12 +115,11 @@ from certifit.data.source import Source
 from certifit.report.answer import answer
 from certifit.report.checks import find_checks, relation_facts
 from certifit.report.facts import Fit
-from certifit.report.gallery import figures
 from certifit.report.model import model_facts
 from certifit.report.notices import find_notices
 from certifit.report.passes import HIDES
 from certifit.report.quality import picture_facts
-from certifit.report.sections import SECTIONS, shown
+from certifit.report.sections import SECTIONS, figures, shown
 from certifit.report.text import Table
 from certifit.runtime import one_blas_thread
 

@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST, NOT_SHOWN, Mask, Rule, quoted_labels, rare_label
 from certifit.data.source import Source
-from certifit.maps.table.gaps import reference_rows, rows_apart, told_names
+from certifit.maps.table.survey import reference_rows, rows_apart, told_names
 from certifit.models.adapter import answer_of, learner_of, sections_of
 from certifit.models.learner import Answer, Params, Words
 from certifit.report import class_passes, lift, passes, text

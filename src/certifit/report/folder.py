@@ -105,8 +105,8 @@ def _names(paths: list[str], has_selection: bool) -> dict[str, Any]:
 
 def _texts(context: dict[str, Any]) -> dict[str, str]:
     """Every file but the model, by name."""
-    from certifit.report.gallery import drawings
     from certifit.report.page import card, render
+    from certifit.report.sections import drawings
     from certifit.report.svg import picture_style, standalone
 
     drawn = drawings(context)
@@ -195,7 +195,7 @@ def _pictures(folder: Path) -> list[str]:
     place = folder / PICTURES
     if place.is_symlink() or not place.is_dir():
         return [PICTURES]
-    from certifit.report.gallery import PICTURES as KNOWN
+    from certifit.report.sections import PICTURES as KNOWN
 
     return [picture.file for picture in KNOWN if (folder / picture.file).exists()]
 

@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from certifit.report import tables, text
 from certifit.report.answer import tiles
-from certifit.report.gallery import drawings
 from certifit.report.model import holds_words, privacy_words
+from certifit.report.sections import drawings
 from certifit.report.svg import TEMPLATES, page_style
 
 # Sentences of a check that are shown at once; columns of a table of the data that is not folded.

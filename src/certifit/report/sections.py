@@ -1,17 +1,38 @@
 """The sections of a report, in the order of reading. A new one is a row here and a file in templates/sections.
 
 A section is shown where its key of the context holds something: a model that has no path has no section on it.
+
+The pictures of a report, one row per picture: where it stands, what draws it, what it shows in plain words.
+
+A drawing function takes the context and returns SVG text, or "" where the context has nothing for it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from html import unescape
+
+from certifit.report import text
 from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts, path_facts
 from certifit.report.deciding import deciding_facts
 from certifit.report.facts import Fit
 from certifit.report.influence import influence_facts, outlier_facts
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
+from certifit.report.pictures import (
+    bias_variance,
+    calibration,
+    coefficients,
+    confusion,
+    convergence,
+    deciding,
+    influence,
+    residuals,
+    roc_and_precision,
+    selection,
+)
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.text import Table
 
@@ -70,3 +91,190 @@ SECTIONS = (
 def shown(context: Table) -> list[Table]:
     """The sections that this fit has."""
     return [section.shown(context) for section in SECTIONS if context[section.key]]
+
+
+FOLDER = "pictures"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """draw: from the context to SVG text; caption: words, or a function from the context to words."""
+
+    name: str
+    section: str
+    draw: Callable[[Table], str]
+    title: str | Callable[[Table], str]
+    caption: str | Callable[[Table], str]
+
+    @property
+    def file(self) -> str:
+        """Its name beside the report."""
+        return f"{FOLDER}/{self.name}.svg"
+
+    def words(self, context: Table) -> Table:
+        """Title and caption."""
+        said = {"title": self.title, "caption": self.caption}
+        return {key: one if isinstance(one, str) else one(context) for key, one in said.items()}
+
+
+def _selection(context: Table) -> str:
+    more = ", the first 26" if len(context["selection"]["steps"]) > selection.MOST_ROWS else ""
+    return f"From top to bottom, the column that comes in and the error with it{more}."
+
+
+def _validation(context: Table) -> str:
+    curve = context["validation"]["curve"]
+    what = curve["label"].removesuffix(" alpha")
+    return (
+        f"Of {text.visible(curve['model'], 40)}. Too little {what} fits noise, too much flattens everything. "
+        "The ring is the choice."
+    )
+
+
+def _against(context: Table) -> str:
+    return f"Error against the {context['validation']['curve']['label']}."
+
+
+def _matrix(context: Table) -> str:
+    left_out = context["classes"]["matrix"]["n_left_out"]
+    more = f" {text.plural(left_out, 'smaller class', 'smaller classes')} not drawn." if left_out else ""
+    words = "Each row is a class; the stronger the colour of a cell, the larger its share of the row."
+    return f"{words} The framed diagonal is right.{more}"
+
+
+def _calibration(context: Table) -> str:
+    classes = context["classes"]
+    whiskers = any(one["low"] is not None for one in classes["calibration"]["bins"])
+    interval = f" Whiskers: {text.number(100 * classes['level'])} % intervals." if whiskers else ""
+    tenth = "a tenth of the scale" if classes["calibration"]["is_even"] else "a tenth of the rows"
+    return f"On the line, what is given 70 % happens in 70 of 100 rows. Each dot is {tenth}.{interval}"
+
+
+def _roc(context: Table) -> str:
+    curves = context["classes"]["curves"]
+    if len(curves) > 1:
+        return f"{_each(context)}, with its area. The nearer to the upper left corner, the better."
+    return "The nearer to the upper left corner, the better; on the dotted line it guesses."
+
+
+def _precision(context: Table) -> str:
+    curves = context["classes"]["curves"]
+    if len(curves) > 1:
+        return f"{_each(context)}, with its average. The nearer to the upper right corner, the better."
+    return "The nearer to the upper right corner, the better; the dotted line is guessing."
+
+
+def _each(context: Table) -> str:
+    n_drawn, n_classes = len(context["classes"]["curves"]), context["classes"]["n_classes"]
+    which = "Each class" if n_drawn == n_classes else f"Each of the {n_drawn} largest classes"
+    return f"{which} against the rest"
+
+
+def _deciding(context: Table) -> str:
+    deciding_facts, positive = context["deciding"], context["classes"]["positive"]
+    if deciding_facts["what"] == "spreads" or positive is None:
+        return "Mean (dot) and standard deviation (line) of every class. The further apart, the more a column tells."
+    label, other = (text.visible(deciding_facts["labels"][k], 30) for k in (positive, 1 - positive))
+    return f"To the right speaks for {label}, to the left for {other}. 0.69 doubles the odds, 2.3 is ten times."
+
+
+def _variance(context: Table) -> str:
+    n_draws = context["validation"]["decomposition"]["n_draws"]
+    return (
+        "Variance is how much predictions change with the rows drawn; bias and noise cannot be told apart. "
+        f"{n_draws} draws."
+    )
+
+
+def _penalty(context: Table) -> str:
+    other = context["path"]["n_other"]
+    more = f" {text.plural(other, 'smaller line')} not drawn." if other else ""
+    return (
+        "From left to right the penalty gets weaker and columns come in; the numbers above count those with a "
+        f"coefficient. The dashed line is the alpha of this fit.{more}"
+    )
+
+
+def _lift(context: Table) -> str:
+    lift = context["deviance"]["lift"]
+    groups = (
+        f"Rows by their predicted {'rate' if lift['is_rate'] else 'mean'}, in {len(lift['groups'])} groups of equal"
+    )
+    what = "exposure" if lift["is_rate"] else "size"
+    return f"{groups} {what}. On the line, what is predicted is what happened. Whiskers: 95 % intervals."
+
+
+def _effects(context: Table) -> str:
+    table = context["coefficients"]
+    interval = f", with its {text.number(100 * table['level'])} % interval" if table["has_inference"] else ""
+    groups = " Joined rings: a category, whose levels move it by about that much either way." if table["groups"] else ""
+    what = "prediction" if table["ratio"] is None else "logarithm of the prediction"
+    words = f"The change of the {what} when a column rises by one standard deviation and the others stay"
+    groups += "" if table["ratio"] is None else " 0.1 is about a tenth more; 0.69 doubles it."
+    return f"{words}{interval}.{groups}"
+
+
+def _outside(key: str, words: str) -> Callable[[Table], str]:
+    def caption(context: Table) -> str:
+        outside = context["pictures"][key]["outside"]
+        return words + (f" {text.plural(outside, 'row')} far out not drawn." if outside else "")
+
+    return caption
+
+
+PICTURES = (
+    Picture("path", "validation", selection.draw_path, "Error against the number of columns.",
+            "The ring is the choice; the band is one standard error."),
+    Picture("names", "validation", selection.draw_names, "Columns along the path.", _selection),
+    Picture("validation", "validation", selection.draw_validation, _against, _validation),
+    Picture("variance", "validation", bias_variance.draw, "Bias and variance.", _variance),
+    Picture("matrix", "classes", confusion.draw, "Confusion matrix.", _matrix),
+    Picture("calibration", "probabilities", calibration.draw_calibration, "Calibration.", _calibration),
+    Picture("roc", "probabilities", roc_and_precision.draw_roc, "ROC curve.", _roc),
+    Picture("precision", "probabilities", roc_and_precision.draw_precision, "Precision and recall.", _precision),
+    Picture("deciding", "deciding", deciding.draw, "What decides.", _deciding),
+    Picture("penalty", "path", coefficients.draw_penalty, "Coefficients against the penalty alpha.", _penalty),
+    Picture("curve", "fit", residuals.draw_curve, "The fit.",
+            "Dots are rows, counted on a grid; the line is the prediction."),
+    Picture("fit", "fit", residuals.draw_fit, "Predicted against actual.",
+            _outside("fit", "The closer to the line, the better.")),
+    Picture("lift", "fit", calibration.draw_lift, "Observed against predicted.", _lift),
+    Picture("effects", "fit", coefficients.draw_effects, "How much each column moves the prediction.", _effects),
+    Picture("residuals", "residuals", residuals.draw_residuals, "Against predictions.",
+            _outside("spread", "A sound fit is a flat band of equal width round zero.")),
+    Picture("histogram", "residuals", residuals.draw_histogram, "Histogram.", "Bars that follow the curve are normal."),
+    Picture("quantiles", "residuals", residuals.draw_quantiles, "Normal quantiles.",
+            "Ends that leave the line are heavy tails: more extreme errors than normal noise has."),
+    Picture("influence", "influence", influence.draw, "Leverage and residual of every row.",
+            "Far right: unusual in its columns. Far up or down: unusual in the target. Both: it moves the fit. The "
+            "numbered rows have the largest Cook's distance."),
+    Picture("gaps", "steps", convergence.draw, "Excess over the best, step by step.",
+            "By the solver's own reckoning; the proof above does not rely on it."),
+)  # fmt: skip
+
+
+def drawings(context: Table) -> dict[str, str]:
+    """SVG text of every picture that this context has, by name."""
+    drawn = {picture.name: picture.draw(context) for picture in PICTURES}
+    return {name: drawing for name, drawing in drawn.items() if drawing}
+
+
+def figures(context: Table) -> list[Table]:
+    """Title, caption and file of every picture that this context has."""
+    drawn: Mapping[str, str] = drawings(context)
+    return [
+        {
+            "name": picture.name,
+            "section": picture.section,
+            "description": _description(drawn[picture.name]),
+            "file": picture.file,
+        }
+        | picture.words(context)
+        for picture in PICTURES
+        if picture.name in drawn
+    ]
+
+
+def _description(drawing: str) -> str:
+    match = re.search(r"<desc[^>]*>(.*?)</desc>", drawing, re.DOTALL)
+    return "" if match is None else unescape(match[1])

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.privacy import rule
-from certifit.maps.table.gaps import sharing
 from certifit.maps.table.kinds import Date, Flag, Level, Number, SetAside, TableColumn, Text
 from certifit.maps.table.moments import Levels, NumberMoments
-from certifit.maps.table.survey import ColumnSurvey, Survey
+from certifit.maps.table.survey import ColumnSurvey, Survey, sharing
 
 FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
 _UNIQUE_SHARE = 0.95

@@ -28,10 +28,9 @@ from certifit.data.privacy import conceal, rule
 from certifit.data.source import Source
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
-from certifit.maps.table.gaps import of_record, refuse_lone_gaps, told_names, with_shares
 from certifit.maps.table.kinds import Level, SetAside, TableColumn, Text
-from certifit.maps.table.reading import plain
-from certifit.maps.table.survey import Survey
+from certifit.maps.table.moments import plain
+from certifit.maps.table.survey import Survey, of_record, refuse_lone_gaps, told_names, with_shares
 from certifit.maps.text import NoTermsError, TextBinarizer
 
 _LEAST_CAP = 100_000  # distinct texts that a survey counts

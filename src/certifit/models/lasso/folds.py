@@ -24,8 +24,8 @@ from certifit.models.least_squares.fold_path import (
     squares,
 )
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.statistics.fold_oracle import HeldOut
 from certifit.statistics.gram import Gram, Scaling
+from certifit.statistics.oracle import HeldOut
 
 
 @one_blas_thread

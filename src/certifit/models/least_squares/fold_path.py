@@ -27,8 +27,8 @@ from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics import twofold as tf
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.factor import PLAIN_CONDITION
-from certifit.statistics.fold_oracle import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
 from certifit.statistics.gram import CellGrams, Gram, Scaling, cell_grams, refuse_no_weight
+from certifit.statistics.oracle import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
 
 
 @dataclass(frozen=True)

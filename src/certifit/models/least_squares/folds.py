@@ -1,25 +1,189 @@
 """Folds of linear models of a number: squared errors, weights and models from sums, none of them refitted.
 
 Candidates that differ only in what their system shares (alpha) take one pass over the rows together.
+
+Fold errors and leave-one-out for fewer rows than columns: every fit from one matrix of products of rows.
+
+With z_i = sqrt(w_i)(x_i - mean of the training rows) and K_ij = z_i'z_j, the weights are sum_i a_i z_i,
+(K + lambda I) a = sqrt(w)(y - mean). K = V diag(s) V' serves all penalties of a training set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy.linalg
 
+from certifit.data.cells import Splits
+from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.models.folds import FoldStates
-from certifit.models.least_squares.dual import has_fewer_rows
-from certifit.models.least_squares.dual_fold_path import dual_leave_one_out
-from certifit.models.least_squares.fold_path import FoldEquations, FoldPath, fold_path, fold_states
-from certifit.models.least_squares.influence import LeftOut, LeftOutFits, leave_one_out, left_out_fits
+from certifit.models.least_squares.dual import RowKernel, has_fewer_rows
+from certifit.models.least_squares.fold_path import (
+    FoldEquations,
+    FoldPath,
+    fold_path,
+    fold_states,
+    held_out_of,
+    safe_unit,
+)
+from certifit.models.least_squares.influence import SAFE_RATIO, LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.runtime import one_blas_thread
+from certifit.statistics.oracle import HeldOut
+
+
+@one_blas_thread
+def dual_fold_path(
+    source: Source,
+    rounds: Sequence[Splits],
+    alphas: Sequence[float | None],
+    fit_intercept: bool,
+    standardize: bool = False,
+    with_rows: bool = False,
+) -> FoldPath | None:
+    """The errors of every alpha on every split; None where rows are too nearly dependent for float64.
+
+    standardize: every training set has spreads, and so products of rows, of its own.
+    """
+    rows = _Products.of(source, fit_intercept, standardize)
+    n_splits = sum(splits.n_splits for splits in rounds)
+    train, validation = np.zeros((len(alphas), n_splits)), np.zeros((len(alphas), n_splits))
+    totals, weights = np.zeros((2, n_splits)), np.zeros((2, n_splits))
+    null = np.zeros(n_splits)
+    unit, in_units = safe_unit(rows.y_unit)
+    held_out: list[HeldOut] = []
+    at = 0
+    for splits in rounds:
+        cells = splits.cells.of(rows.kernel.all_rows)[rows.seen]
+        for s in range(splits.n_splits):
+            sides = [np.append(times, 0.0)[cells] * rows.weight for times in (splits.train[s], splits.validation[s])]
+            residuals = rows.trained_on(sides[0]).residuals(sides[0], alphas)
+            if residuals is None:
+                return None
+            train[:, at], validation[:, at] = (residuals**2 @ side * unit for side in sides)
+            totals[:, at] = [rows.spread(side) * unit for side in sides]
+            weights[:, at] = [side.sum() / rows.weight_scale for side in sides]
+            null[at] = float(sides[1] @ (rows.y - rows.mean_of(sides[0])) ** 2) * unit
+            if with_rows:
+                scales = (rows.y_scale, rows.weight_scale)
+                held_out.append(held_out_of(np.flatnonzero(rows.seen), rows.y, sides[1], residuals, scales))
+            at += 1
+    sides_of_all = (totals[0], totals[1], weights[0], weights[1])
+    return FoldPath(train, validation, *sides_of_all, null, in_units, held_out=held_out)
+
+
+@one_blas_thread
+def dual_leave_one_out(source: Source, alphas: Sequence[float | None], fit_intercept: bool) -> LeftOut | None:
+    """Exact leave-one-out for rows of equal weight; None for others, or where rows are too nearly dependent.
+
+    Over an orthonormal basis V of the directions the intercept leaves free, the error of row i by the fit to the
+    others is a_i / sum_j V_ij^2 / (s_j + lambda), lambda that of n - 1 rows: nothing cancels as lambda goes to 0.
+    """
+    rows = _Products.of(source, fit_intercept)
+    n, w = len(rows.y), rows.weight
+    if not (w == w[0]).all():
+        return None
+    free = scipy.linalg.null_space(np.ones((1, n))) if fit_intercept else np.eye(n)
+    values, vectors = scipy.linalg.eigh(free.T @ rows.products @ free)
+    basis, values = free @ vectors, np.maximum(values, 0.0)
+    right = basis.T @ rows.y
+    squares, fourths = np.zeros(len(alphas)), np.zeros(len(alphas))
+    for k, alpha in enumerate(alphas):
+        penalty = rows.penalty(alpha, (n - 1) * w[0]) / w[0]
+        if not values[-1] + penalty <= SAFE_RATIO * (values[0] + penalty):
+            return None
+        c = values + penalty
+        errors = (basis @ (right / c)) / ((basis**2) @ (1.0 / c))
+        squares[k], fourths[k] = errors**2 @ w, errors**4 @ w
+    scale = rows.weight_scale
+    weight = np.full(len(alphas), w.sum() / scale)
+    total = rows.spread(w) / scale
+    return LeftOut(squares / scale, fourths / scale, weight, total, n, (), 0, rows.y_scale)
+
+
+@dataclass(frozen=True)
+class _Products:
+    """K of rows centred at the mean of all, unweighted; targets and weights scaled."""
+
+    kernel: RowKernel
+    products: Array
+    y: Array
+    weight: Array
+    seen: Array
+
+    @staticmethod
+    def of(source: Source, fit_intercept: bool, standardize: bool = False) -> _Products:
+        kernel = RowKernel(source, fit_intercept, standardize)
+        products = kernel.products()
+        y = kernel.y * kernel.scaling.y_scale
+        every = kernel.all_rows
+        seen = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
+        return _Products(kernel, products, y - kernel.y_mean, kernel.weight, seen)
+
+    def trained_on(self, side: Array) -> _Products:
+        """With columns standardised by the rows of these weights, where columns are standardised."""
+        if not self.kernel.standardize:
+            return self
+        kernel = self.kernel.standardised_by(side)
+        return replace(self, kernel=kernel, products=kernel.products())
+
+    @property
+    def weight_scale(self) -> float:
+        return self.kernel.scaling.weight_scale
+
+    @property
+    def y_scale(self) -> float:
+        return self.kernel.scaling.y_scale
+
+    @property
+    def y_unit(self) -> float:
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            return float(np.float64(1.0) / (np.float64(self.y_scale) ** 2 * self.weight_scale))
+
+    def penalty(self, alpha: float | None, total: float) -> float:
+        """lambda = alpha (sum of weights) in scaled units."""
+        strength = self.weight_scale if alpha is None else alpha * total
+        with np.errstate(over="ignore", under="ignore"):
+            unit = 1.0 if self.kernel.standardize else self.kernel.scaling.scale[0]
+            return float(min(strength * unit**2, 1e200))
+
+    def mean_of(self, side: Array) -> float:
+        """Mean of the target over rows of these weights; 0 without an intercept."""
+        return float(side @ self.y / side.sum()) if self.kernel.fit_intercept else 0.0
+
+    def spread(self, side: Array) -> float:
+        """Sum of w (y - mean)^2; NaN for a single row."""
+        mean = float(side @ self.y / side.sum())
+        return float(side @ (self.y - mean) ** 2) if np.count_nonzero(side) > 1 else np.nan
+
+    def residuals(self, side: Array, alphas: Sequence[float | None]) -> Array | None:
+        """Residuals of all rows, alphas x rows, of the fits to the rows with these weights."""
+        train = side > 0
+        total, share = float(side.sum()), side[train] / side.sum()
+        columns = self.products[:, train]
+        if self.kernel.fit_intercept:
+            across = columns @ share
+            columns = columns - across[:, None] - across[train] + share @ across[train]
+        roots = np.sqrt(side[train])
+        values, vectors = scipy.linalg.eigh(roots[:, None] * columns[train] * roots)
+        centre = self.mean_of(side)
+        right = vectors.T @ (roots * (self.y[train] - centre))
+        forward = (columns * roots) @ vectors
+        first = int(self.kernel.fit_intercept)  # centring leaves the first eigenvalue zero, and nothing along it
+        out = []
+        for alpha in alphas:
+            c = np.maximum(values[first:], 0.0) + self.penalty(alpha, total)
+            if len(c) and not c[-1] <= SAFE_RATIO * c[0]:
+                return None
+            out.append(self.y - centre - forward[:, first:] @ (right[first:] / c))
+        return np.array(out)
+
 
 if TYPE_CHECKING:
     from certifit.models.linear import LinearRegressor

@@ -44,7 +44,7 @@ from certifit.selection.folds.fold_scores import PredictedClasses, PredictedMarg
 from certifit.selection.folds.metrics import METRICS, Scorer, Scoring, accuracies, log_scores, resentenced, row_metric
 from certifit.selection.folds.rows import Rows, picked, reading_new_levels, times_of
 from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
-from certifit.statistics.fold_oracle import HeldOut
+from certifit.statistics.oracle import HeldOut
 
 # (training score, validation score, validation weight), fault, the validation rows where they are kept
 Result = tuple[tuple[float, float, float], str, HeldOut | None]

@@ -48,7 +48,7 @@ from certifit.selection.folds.metrics import (
 )
 from certifit.selection.folds.rows import Rows, Shared, picked, reading_new_levels, times_of
 from certifit.selection.folds.splits import targets
-from certifit.statistics.fold_oracle import HeldOut
+from certifit.statistics.oracle import HeldOut
 
 _PATIENCE = 1.0  # seconds
 
