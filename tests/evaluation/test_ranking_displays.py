@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import trapezoid
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -17,7 +18,12 @@ from certifit.evaluation.metrics.ranking import (
     roc_auc_score,
     roc_curve,
 )
-from certifit.evaluation.pictures.roc_and_precision import PrecisionRecallDisplay, RocCurveDisplay
+from certifit.evaluation.pictures.roc_and_precision import (
+    PrecisionRecallDisplay,
+    RocCurveDisplay,
+    drawn_precision,
+    drawn_roc,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -58,7 +64,23 @@ def test_the_line_is_the_curve(rows):
     assert np.array_equal(roc.line_.get_xydata(), np.column_stack([fpr, tpr]))
     shown = PrecisionRecallDisplay.from_predictions(y, X[:, 0], pos_label="ham")
     precision, recall, _ = precision_recall_curve(y, X[:, 0], pos_label="ham")
-    assert np.array_equal(shown.line_.get_xydata(), np.column_stack([recall, precision]))
+    corners = {tuple(point) for point in shown.line_.get_xydata()}
+    assert {(r, p) for r, p in zip(recall, precision, strict=True) if r > 0} <= corners
+    area = trapezoid(shown.line_.get_ydata(), shown.line_.get_xdata())
+    assert np.isclose(area, average_precision_score(y, X[:, 0], pos_label="ham"), rtol=1e-12)
+
+
+def test_thinned_curves_keep_their_ends_and_their_area(rng):
+    y = rng.random(4000) < 0.3
+    score = y + rng.normal(size=4000)
+    fpr, tpr, _ = roc_curve(y, score)
+    x, rate = drawn_roc(fpr, tpr, 150)
+    assert len(x) <= 152 and (x[0], rate[0], x[-1], rate[-1]) == (0, 0, 1, 1)
+    assert np.isclose(trapezoid(rate, x), roc_auc_score(y, score), atol=2e-3)
+    precision, recall, _ = precision_recall_curve(y, score)
+    x, share = drawn_precision(precision, recall, 150)
+    assert len(x) <= 304 and (x[0], x[-1]) == (0, 1) and np.all(np.diff(x) >= 0)
+    assert np.isclose(trapezoid(share, x), average_precision_score(y, score), atol=1e-2)
 
 
 def test_the_band_is_clopper_pearson_at_each_threshold(rows):

@@ -21,6 +21,7 @@ from certifit.evaluation.metrics.intervals import Estimate
 from certifit.evaluation.metrics.probabilities import calibration
 from certifit.evaluation.metrics.ranking import average_precision_score, precision_recall_curve
 from certifit.evaluation.pictures.calibration import drawn_bins
+from certifit.evaluation.pictures.roc_and_precision import Line, drawn_precision, drawn_roc
 from certifit.report import text
 from certifit.report.facts import Fit
 from certifit.report.tables import decimals
@@ -313,18 +314,16 @@ def _curves(rows: ClassValidation, labels: list[str], ranked: dict[int, Table], 
         fpr, tpr = class_roc(rows, k)
         precision, recall, _ = precision_recall_curve(truth, scores, sample_weight=rows.weight, drop_intermediate=True)
         facts = {"label": labels[k], "share": _mean(truth, rows.weight)} | ranked[k]
-        curves.append(facts | {"roc": _thinned(fpr, tpr), "precision_recall": _thinned(recall[::-1], precision[::-1])})
+        lines = {
+            "roc": drawn_roc(fpr, tpr, MOST_POINTS),
+            "precision_recall": drawn_precision(precision, recall, MOST_POINTS),
+        }
+        curves.append(facts | {name: _points(line) for name, line in lines.items()})
     return curves
 
 
-def _thinned(x: Array, y: Array) -> list[list[float]]:
-    """Points of a line, evenly along its length where there are many."""
-    if len(x) > MOST_POINTS:
-        length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
-        kept = np.unique(np.searchsorted(length, np.linspace(0.0, length[-1], MOST_POINTS)))
-        kept = np.unique(np.concatenate([[0], kept, [len(x) - 1]]))
-        x, y = x[kept], y[kept]
-    return [[round(float(a), 5), round(float(b), 5)] for a, b in zip(x, y, strict=True)]
+def _points(line: Line) -> list[list[float]]:
+    return [[round(float(x), 5), round(float(y), 5)] for x, y in zip(*line, strict=True)]
 
 
 def _cuts(rows: ClassValidation, positive: int) -> list[Table]:

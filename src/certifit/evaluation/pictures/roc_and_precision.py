@@ -3,11 +3,12 @@
 The legend names the area and its interval. The band is pointwise: Clopper-Pearson's interval of the true positive rate
 (of the precision) at each threshold, one at a time, for rows without weights. It is no band for the whole curve.
 Of scores from folds the ROC curve is the mean of the folds' curves, weighted by their pairs: its area is the AUC of the
-legend, and it has no band.
+legend, and it has no band. What is drawn, by Matplotlib here and as SVG in the report: `drawn_roc`, `drawn_precision`.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -25,16 +26,62 @@ from certifit.evaluation.metrics.ranking import (
     roc_curve,
 )
 from certifit.evaluation.metrics.rows import plain_one, scored_rows
+from certifit.evaluation.pictures import new_axes
 from certifit.models.adapter import answer_of
 from certifit.models.learner import Answer
 
 _BAND_POINTS = 200
 
 Band = tuple[Array, Array, Array]  # x, low and high end of y
+Line = tuple[Array, Array]  # x and y of the points of a line
+
+
+def drawn_roc(fpr: Array, tpr: Array, most: int | None = None) -> Line:
+    """The line from (0, 0) to (1, 1). most: how many of its points are kept, evenly along its length; None is all."""
+    return _thinned(fpr, tpr, most)
+
+
+def drawn_precision(precision: Array, recall: Array, most: int | None = None) -> Line:
+    """Recall and precision as steps, whose area is the average precision. most: points of the curve that are kept.
+
+    A step reaches from the recall of one threshold to that of the next at the precision of the latter. The point at
+    recall 0 that a precision-recall curve ends with is a convention and belongs to no threshold: it is left out.
+    """
+    is_threshold = recall > 0
+    x, y = _thinned(recall[is_threshold][::-1], precision[is_threshold][::-1], most)
+    return np.append(0.0, np.repeat(x, 2)[:-1]), np.repeat(y, 2)
+
+
+def _thinned(x: Array, y: Array, most: int | None) -> Line:
+    """Both ends of a line, and `most` points evenly along its length where there are more."""
+    if most is None or len(x) <= most:
+        return x, y
+    length = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+    evenly = np.searchsorted(length, np.linspace(0.0, length[-1], most))
+    kept = np.unique(np.concatenate([[0], evenly, [len(x) - 1]]))
+    return x[kept], y[kept]
+
+
+class _OfEstimator:
+    """A curve of a fitted classifier."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, name: str | None = None, **options: Any
+    ) -> Self:
+        """The curve of a fitted classifier: predict_proba where it has one, else decision_function."""
+        scores, positive = _response(estimator, X, pos_label)
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_predictions(y, scores, pos_label=positive, name=name, **options)
+
+    @classmethod
+    @abstractmethod
+    def from_predictions(cls, y_true: Any, y_score: Any, **options: Any) -> Self:
+        """The curve of given scores."""
 
 
 @dataclass
-class RocCurveDisplay:
+class RocCurveDisplay(_OfEstimator):
     """True positive rate against false positive rate.
 
     fpr, tpr: points of the curve; roc_auc: the area with its interval; band: (fpr, low, high) of tpr at some points, or
@@ -53,9 +100,10 @@ class RocCurveDisplay:
 
     def plot(self, ax: Any = None, *, name: str | None = None, plot_chance_level: bool = True, **line: Any) -> Self:
         """Draw into ax, or into a new figure. `line` goes to ax.plot."""
-        self.figure_, self.ax_ = _axes(ax)
+        self.ax_ = new_axes(ax, type(self).__name__)
+        self.figure_ = self.ax_.figure
         label = _label(name or self.name, "AUC", self.roc_auc)
-        (self.line_,) = self.ax_.plot(self.fpr, self.tpr, **({"label": label} | line))
+        (self.line_,) = self.ax_.plot(*drawn_roc(self.fpr, self.tpr), **({"label": label} | line))
         _draw_band(self.ax_, self.line_, self.band, self.roc_auc, step=None)
         if plot_chance_level:
             self.ax_.plot([0, 1], [0, 1], linestyle="--", color="grey", linewidth=1, label="Chance (AUC = 0.5)")
@@ -79,7 +127,6 @@ class RocCurveDisplay:
         **line: Any,
     ) -> Self:
         """The curve of given scores. `interval` and `folds` as in `roc_auc_score`; `line` goes to `plot`."""
-        _matplotlib()
         rows = scored_rows(y_true, y_score, sample_weight, pos_label, plain_one)
         scored: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
         if folds is not None:
@@ -92,18 +139,9 @@ class RocCurveDisplay:
         band = None if rows.weight is not None else _band(fpr, np.rint(tpr * positives), positives, level)
         return cls(fpr, tpr, area, name, rows.pos_label, band).plot(ax, **line)
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, name: str | None = None, **options: Any
-    ) -> Self:
-        """The curve of a fitted classifier: predict_proba where it has one, else decision_function."""
-        scores, positive = _response(estimator, X, pos_label)
-        name = type(estimator).__name__ if name is None else name
-        return cls.from_predictions(y, scores, pos_label=positive, name=name, **options)
-
 
 @dataclass
-class PrecisionRecallDisplay:
+class PrecisionRecallDisplay(_OfEstimator):
     """Precision against recall, in steps.
 
     precision, recall: points of the curve; average_precision: the area of the steps; prevalence: the share of
@@ -124,9 +162,10 @@ class PrecisionRecallDisplay:
 
     def plot(self, ax: Any = None, *, name: str | None = None, plot_chance_level: bool = True, **line: Any) -> Self:
         """Draw into ax, or into a new figure. `line` goes to ax.plot."""
-        self.figure_, self.ax_ = _axes(ax)
-        look = {"label": _label(name or self.name, "AP", self.average_precision), "drawstyle": "steps-post"}
-        (self.line_,) = self.ax_.plot(self.recall, self.precision, **(look | line))
+        self.ax_ = new_axes(ax, type(self).__name__)
+        self.figure_ = self.ax_.figure
+        label = _label(name or self.name, "AP", self.average_precision)
+        (self.line_,) = self.ax_.plot(*drawn_precision(self.precision, self.recall), **({"label": label} | line))
         _draw_band(self.ax_, self.line_, self.band, self.average_precision, step="post")
         if plot_chance_level and self.prevalence is not None:
             chance = f"Chance (AP = {self.prevalence:.3g})"
@@ -150,7 +189,6 @@ class PrecisionRecallDisplay:
         **line: Any,
     ) -> Self:
         """The curve of given scores. `interval` as in `average_precision_score`; `line` goes to `plot`."""
-        _matplotlib()
         rows = scored_rows(y_true, y_score, sample_weight, pos_label, plain_one)
         scored: dict[str, Any] = {"y_true": rows.labels, "y_score": rows.scores, "sample_weight": rows.weight}
         precision, recall, _ = precision_recall_curve(**scored, drop_intermediate=drop_intermediate)
@@ -162,15 +200,6 @@ class PrecisionRecallDisplay:
             true_positives = np.rint(recall[hit] * rows.n_positives)
             band = _band(recall[hit], true_positives, np.rint(true_positives / precision[hit]), level)
         return cls(precision, recall, area, name, rows.pos_label, prevalence, band).plot(ax, **line)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, name: str | None = None, **options: Any
-    ) -> Self:
-        """The curve of a fitted classifier: predict_proba where it has one, else decision_function."""
-        scores, positive = _response(estimator, X, pos_label)
-        name = type(estimator).__name__ if name is None else name
-        return cls.from_predictions(y, scores, pos_label=positive, name=name, **options)
 
 
 def _response(estimator: Any, X: Any, pos_label: Any) -> tuple[Array, Any]:
@@ -226,17 +255,3 @@ def _finish(ax: Any, x: str, y: str, pos_label: Any, place: str) -> None:
     positive = "" if pos_label is None else f" (positive: {pos_label})"
     ax.set(xlabel=x + positive, ylabel=y + positive, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     ax.legend(loc=place, fontsize="small")
-
-
-def _axes(ax: Any) -> tuple[Any, Any]:
-    if ax is None:
-        _, ax = _matplotlib().subplots()
-    return ax.figure, ax
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("A display needs matplotlib: pip install 'certifit[plot]'.") from error
-    return plt

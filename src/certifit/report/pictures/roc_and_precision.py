@@ -62,9 +62,7 @@ def draw_precision(context: dict[str, Any]) -> str:
     if len(curves) == 1:
         marks.append(frame.line([(0.0, curves[0]["share"]), (1.0, curves[0]["share"])], "zero"))
     for k, curve in enumerate(curves):
-        # The point at recall 0 is a convention and no threshold.
-        points = [(x, y) for x, y in curve["precision_recall"] if x > 0]
-        marks.append(frame.line(points, colour(k, len(curves))))
+        marks.append(frame.line([(x, y) for x, y in curve["precision_recall"]], colour(k, len(curves))))
     entries = [(curve["label"], decimals(curve["average_precision"])) for curve in curves]
     body = [
         frame.axes("recall: share found of the class", "precision: share of calls right"),
