@@ -29,7 +29,7 @@ from certifit.data.source import Source
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
 from certifit.maps.table.kinds import Level, SetAside, TableColumn, Text
-from certifit.maps.table.moments import plain
+from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey, of_record, refuse_lone_gaps, told_names, with_shares
 from certifit.maps.text import NoTermsError, TextBinarizer
 

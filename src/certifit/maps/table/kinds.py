@@ -21,7 +21,7 @@ from certifit.data.arrow import valid_bits, values_of
 from certifit.data.columns import Array, Bits, Segment
 from certifit.data.privacy import rule
 from certifit.data.source import RowError
-from certifit.maps.table.moments import PARTS, as_text, date_parts, family, valid_rows, whole_numbers
+from certifit.maps.table.reading import PARTS, as_text, date_parts, family, valid_rows, whole_numbers
 from certifit.maps.text import TextBinarizer
 
 _SHOWN_LEVELS = 10

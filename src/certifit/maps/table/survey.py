@@ -23,19 +23,14 @@ from certifit.data.columns import Array, Bits
 from certifit.data.privacy import FEWEST, NOT_SHOWN
 from certifit.data.source import Block, RowError
 from certifit.maps.table.kinds import KINDS, Level, SetAside, TableColumn, Text
-from certifit.maps.table.moments import (
+from certifit.maps.table.moments import WORD, Levels, NumberMoments, levels, moments, row_keys
+from certifit.maps.table.reading import (
     PARTS,
-    WORD,
-    Levels,
-    NumberMoments,
     as_text,
     date_parts,
     family,
-    levels,
     missing_rows,
-    moments,
     plain,
-    row_keys,
     valid_rows,
     whole_numbers,
 )

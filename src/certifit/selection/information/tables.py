@@ -20,7 +20,7 @@ import pyarrow.types as pt
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.maps.table.moments import family, plain
+from certifit.maps.table.reading import family, plain
 from certifit.runtime import check_memory
 from certifit.selection.information.estimates import (
     MOST_FEW,
