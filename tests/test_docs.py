@@ -21,6 +21,7 @@ MODULES = ["certifit" if name == "certifit.__init__" else name for name in MODUL
 
 
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.slow
 def test_examples_give_what_they_show(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with np.printoptions():

@@ -92,6 +92,7 @@ def test_the_budget_never_changes_bits():
         assert (cf.Ridge(0.1).fit(X, y).coef_ == small).all()
 
 
+@pytest.mark.slow
 def test_a_header_of_many_columns_is_read_in_linear_time(tmp_path):
     path = tmp_path / "wide.csv"
     names = [f"c{j}" for j in range(20_000)]

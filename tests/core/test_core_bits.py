@@ -14,6 +14,7 @@ THREADS = (1, 2, 8)
 @pytest.mark.parametrize("form", ["dense", "float32", "thin", "thick"])
 @pytest.mark.parametrize("twofold", [False, True])
 @pytest.mark.parametrize("block_rows", [1, 3, 64, 100, 5000])
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_change_a_bit(core, rng, block_rows, twofold, form):
     n, d = 700, 40
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < {"thin": 0.03, "thick": 0.5}.get(form, 1.0))

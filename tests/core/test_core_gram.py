@@ -50,6 +50,7 @@ def summed(core: Any, X: Any, y: Any, weight: Any = None, twofold: bool = True, 
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.slow
 def test_twofold_sums_have_a_hundred_bits(core, rng, shape):
     X, y = rng.normal(size=shape) * 10.0 ** rng.integers(-6, 7, size=shape[1]), rng.normal(size=shape[0])
     exact = exact_gram(X, y, None, np.ones(shape[1]), np.zeros(shape[1]), 1.0, 0.0)

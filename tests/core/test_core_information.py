@@ -46,6 +46,7 @@ def some_ties(rng: np.random.Generator, n_rows: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("n_rows", ROWS)
 @pytest.mark.parametrize("k", NEIGHBOURS)
+@pytest.mark.slow
 def test_two_numbers_score_as_the_formula_says_whatever_ties(core, rng, n_rows, k):
     if k >= n_rows:
         pytest.skip("needs more rows than neighbours")
@@ -64,6 +65,7 @@ def test_two_numbers_score_as_the_formula_says_whatever_ties(core, rng, n_rows, 
 @pytest.mark.parametrize("n_rows", ROWS)
 @pytest.mark.parametrize("k", NEIGHBOURS)
 @pytest.mark.parametrize("n_classes", [1, 2, 5, 40])
+@pytest.mark.slow
 def test_a_number_and_a_class_score_as_the_formula_says_whatever_ties(core, rng, n_rows, k, n_classes):
     columns = some_ties(rng, n_rows)
     X = np.array(list(columns.values()))

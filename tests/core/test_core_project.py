@@ -19,6 +19,7 @@ def project(core: Any, rows: Any, scale: Any, shift: Any, directions: Any, threa
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.slow
 def test_a_score_is_the_sum_of_the_formula(core, rng, shape):
     n, d, k = shape
     X, shift, V = rng.normal(size=(n, d)), rng.normal(size=d), rng.normal(size=(d, k))

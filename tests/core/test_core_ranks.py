@@ -81,6 +81,7 @@ def test_pairs_in_order_are_counted_exactly(core, rng, name, dtype):
 
 @pytest.mark.parametrize("share", [0.5, 0.001, 0.999])
 @pytest.mark.parametrize("name", SCORES)
+@pytest.mark.slow
 def test_placements_and_their_squares_are_exact(core, rng, name, share):
     scores, labels = SCORES[name](rng, N), labels_of(rng, N, share)
     t = placement_counts(scores, labels)
@@ -123,6 +124,7 @@ def test_scores_are_read_where_they_lie(core, rng, stride):
 
 
 @pytest.mark.parametrize("name", ["normal", "half equal", "integers", "outlier"])
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_change_a_bit(core, rng, name):
     n = 300_000  # several blocks
     scores, labels, weight = SCORES[name](rng, n), labels_of(rng, n), rng.random(n)

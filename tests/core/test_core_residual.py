@@ -29,6 +29,7 @@ def problem(rng: np.random.Generator, n_rows: int, n_columns: int) -> tuple[Any,
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.slow
 def test_the_gradient_has_a_hundred_bits_of_its_terms(core, rng, shape, weighted):
     X, y, weights, intercept = problem(rng, *shape)
     weight = rng.random(shape[0]) if weighted else None

@@ -17,6 +17,7 @@ def rational_signs(X, w, b):
 
 
 @pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.slow
 def test_signs_are_exact_where_sums_cancel(core, rng, is_sparse):
     n, d = 400, 40
     X = rng.normal(size=(n, d)) * np.exp(5 * rng.normal(size=(n, d)))

@@ -35,6 +35,7 @@ def test_every_character_belongs_to_a_word_where_python_says_so(core):
     assert own == python if is_same_unicode(core) else len(own - python) == 0
 
 
+@pytest.mark.slow
 def test_every_character_has_the_lower_case_of_python(core):
     for c, words in zip(VARIED, core.words(VARIED, LETTERS), strict=True):
         if is_same_unicode(core) or words:

@@ -142,6 +142,7 @@ def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(core, rng):
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("ratio", [1.0, 0.3])
+@pytest.mark.slow
 def test_the_number_of_threads_does_not_change_a_bit(core, rng, ratio, form):
     problem = replace(made(rng, 150, 1500, 1.0 if form == "dense" else 0.3), ratio=ratio)
     if form == "sparse":

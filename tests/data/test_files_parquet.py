@@ -27,6 +27,7 @@ def rows(source: FileSource) -> pa.Table:
 
 @pytest.mark.parametrize("group", [777, 65_536])
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.slow
 def test_any_row_groups_give_the_bits_of_the_rows_in_memory(tmp_path, group, compression):
     path = tmp_path / "t.parquet"
     pq.write_table(TABLE, path, row_group_size=group, compression=compression, write_page_checksum=True)

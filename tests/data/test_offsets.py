@@ -138,6 +138,7 @@ CHANGED.remove(("one column", "dask frame"))
 
 
 @pytest.mark.parametrize(("change", "engine"), CHANGED)
+@pytest.mark.slow
 def test_a_changed_source_keeps_its_offset(change, engine, tmp_path):
     source = CHANGES[change](SOURCES[engine](tmp_path))
     assert source.view.has_offset

@@ -53,6 +53,7 @@ def column(source, part):
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.slow
 def test_every_source_reads_the_target_that_its_view_says(source, wrapper, tmp_path):
     rows = WRAPPERS[wrapper](SOURCES[source](tmp_path))
     numbers, weight = column(rows, "y"), column(rows, "weight")

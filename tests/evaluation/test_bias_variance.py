@@ -66,6 +66,7 @@ def points(rng):
 # ---- the parts ----
 
 
+@pytest.mark.slow
 def test_parts_of_ridge_are_those_of_the_closed_form(rng, seed):
     n, alpha = 30, 0.5
     X, Z = rng.normal(size=(n, 4)), rng.normal(size=(50, 4))
@@ -218,6 +219,7 @@ def test_bootstrap_sets_are_the_draws_of_bootstrap(points, seed):
     assert "sampler=" in result.sentence
 
 
+@pytest.mark.slow
 def test_the_bootstrap_keeps_the_chance_of_its_one_data_set_in_the_bias(points):
     """Its mean fit is the fit to that data set: its bias^2 is bias^2 + variance on average, as its sentence says."""
     fresh = bias_variance(PowerFit(3), None, None, points, f, sampler=sampler, n_resamples=400)
@@ -337,6 +339,7 @@ def result(points):
     return bias_variance(polynomial(), None, None, points, f, sampler=sampler, **options)
 
 
+@pytest.mark.slow
 def test_the_table_names_every_part(result):
     lines = str(result).splitlines()
     assert lines[0].split() == ["basis__degree", "noise", "bias^2", "variance", "error"]

@@ -226,6 +226,7 @@ def test_binary_scores_are_those_of_scikit_learn(rng, name, score, weighted):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("average", [None, "micro", "macro", "weighted"])
 @pytest.mark.parametrize("score", SCORES)
+@pytest.mark.slow
 def test_averages_are_those_of_scikit_learn(rng, score, average, weighted):
     y_true, y_pred = drawn(rng, CLASSES["four texts"])
     y_pred[y_pred == "dog"] = "eel"  # a class never predicted, a prediction that never happens

@@ -39,6 +39,7 @@ def axes():
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_lines_show_the_parts(result, axes):
     display = BiasVarianceDisplay(result).plot(axes)
     np.testing.assert_allclose(display.lines_["variance"].get_ydata(), result.variance)

@@ -259,6 +259,7 @@ def test_a_display_without_matplotlib_says_what_to_install(rows, monkeypatch, na
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
+@pytest.mark.slow
 def test_hostile_names_are_drawn_as_text(rows, axes, name):
     X = rows[0].set_axis(["$x^2$", "a\nb\x1b[31m", "long " * 40, r"\frac{1}"], axis=1)
     display = DISPLAYS[name]((X, rows[1]))

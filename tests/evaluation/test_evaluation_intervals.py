@@ -66,6 +66,7 @@ def test_half_an_interval_is_refused():
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 37, 200])
+@pytest.mark.slow
 def test_clopper_pearson_covers_at_least_its_level_for_every_share(n, level):
     """Coverage summed over the binomial, on a grid and just inside and outside every end, where it is least."""
     k = np.arange(n + 1)

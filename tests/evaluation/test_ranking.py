@@ -273,6 +273,7 @@ def test_too_few_rows_and_constant_scores_have_no_interval():
 # ---- bootstrap ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_bootstrap_covers_about_as_often_as_it_says(rng):
     shift = special.ndtri(0.8) * math.sqrt(2)
     y = np.repeat([1, 0], [50, 50])
@@ -343,6 +344,7 @@ def test_the_difference_has_the_paired_variance(rng):
     assert found.difference.high - found.difference == pytest.approx(half, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_equal_areas_are_told_apart_as_seldom_as_the_level_says(rng):
     y = np.repeat([0, 1], 60)
     runs = 1500

@@ -46,6 +46,7 @@ def words(display: Any) -> str:
     return " | ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
 
 
+@pytest.mark.slow
 def test_the_legend_names_the_area_and_its_interval(rows):
     X, y = rows
     roc = RocCurveDisplay.from_predictions(y, X[:, 0], pos_label="spam", name="first")

@@ -50,6 +50,7 @@ def test_a_fit_says_which_kind_of_proof_it_has(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_sound_fit_is_verified_exactly_and_its_float_certificate_is_an_upper_bound(name, tmp_path):
     model, data, beside = fits()[name]
     cf.save(model, tmp_path / "m.certifit")
@@ -69,6 +70,7 @@ STATES |= dict.fromkeys(("BernoulliNB", "MultinomialNB"), "feature_log_prob_")
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_nudge_of_one_number_is_refused(name):
     model, data, beside = fits()[name]
     changed = copy.deepcopy(model)
@@ -163,6 +165,7 @@ CLASSES = {
 
 
 @pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.slow
 def test_softmax_is_decided_where_newton_steps_end_at_rounding(name):
     X, y, alpha = CLASSES[name]
     model = cf.LogisticRegression(alpha=alpha).fit(X, y)

@@ -217,6 +217,7 @@ def test_leverage_is_exact_for_columns_far_from_zero(data: str) -> None:
     np.testing.assert_allclose((ends[:, 1] / quantile) ** 2, exact, rtol=TOLERANCE)
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say() -> None:
     random = np.random.default_rng(2024)
     X = random.uniform(-1, 1, size=(12, 2))

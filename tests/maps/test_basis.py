@@ -121,6 +121,7 @@ def test_frames_come_out_of_set_output():
 
 @given(st.lists(finite, min_size=1, max_size=8))
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_u_stays_in_the_unit_interval_and_carries_at_most_two_roundings(values):
     basis = Polynomial(1).fit(np.array(values)[:, None])
     u = basis.transform(np.array(values)[:, None])[:, 0]

@@ -84,6 +84,7 @@ def plain_reading(name: str, values: list[Any]) -> Iterator[tuple[str, list[floa
 
 @settings(max_examples=60, deadline=None)
 @given(columns=columns, sizes=st.lists(st.integers(0, 7), max_size=4), recode=st.booleans())
+@pytest.mark.slow
 def test_columns_equal_a_plain_reading_for_any_cut_and_dictionary(
     columns: dict[str, list[Any]], sizes: list[int], recode: bool
 ) -> None:
@@ -131,6 +132,7 @@ def surveys_equal(a: Survey, b: Survey, exact: bool) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(columns=columns, at=st.integers(1, N - 1))
+@pytest.mark.slow
 def test_a_survey_is_the_sum_of_the_surveys_of_its_parts(columns: dict[str, list[Any]], at: int) -> None:
     table = pa.table(columns, SCHEMA)
     parts = (Block(table.slice(0, at), None, None, 0), Block(table.slice(at), None, None, at))

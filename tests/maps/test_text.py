@@ -76,6 +76,7 @@ def test_columns_are_sorted_and_unique_in_every_row():
 
 
 @pytest.mark.parametrize("settings", [{}, {"ngram_range": (1, 3)}, {"n_hash": 50, "binary": False, "signed": True}])
+@pytest.mark.slow
 def test_threads_do_not_matter(rng, settings):
     words = np.array([f"w{i}" for i in range(500)], dtype=object)
     texts = [" ".join(words[(500 * rng.random(12) ** 3).astype(int)]) for _ in range(5000)] + HOSTILE

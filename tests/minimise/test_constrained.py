@@ -29,6 +29,7 @@ def test_active_and_slack_inequalities() -> None:
 
 
 @pytest.mark.parametrize("draw", range(3))
+@pytest.mark.slow
 def test_a_quadratic_program_agrees_with_its_linear_system(draw: int) -> None:
     """min x'Qx/2 - c'x on Ax = b: [Q A'; A 0] (x, m) = (c, b)."""
     rng = np.random.default_rng(draw)

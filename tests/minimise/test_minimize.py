@@ -39,6 +39,7 @@ def inside(f, x):
 
 @pytest.mark.filterwarnings("ignore:.*encountered")  # scipy tries points outside the domain
 @pytest.mark.parametrize("name, method", PAIRS)
+@pytest.mark.slow
 def test_scipy_finds_no_lower_value(name, method):
     f, x0 = CLASSICS[name]
     gradient = complex_gradient(f)

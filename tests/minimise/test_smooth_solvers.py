@@ -35,6 +35,7 @@ def test_the_known_minimum_is_found(name, function):
 
 
 @pytest.mark.parametrize("solver", [ConjugateGradient(), BFGS(), LBFGS(memory=20), Newton()])
+@pytest.mark.slow
 def test_condition_numbers_of_a_million_are_met(solver):
     problem = quadratic(20, 1e6)
     found = solver.minimise(problem, problem.start, Stop(tol=1e-12, max_iter=20_000))

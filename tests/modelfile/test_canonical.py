@@ -23,6 +23,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@pytest.mark.slow
 def test_every_value_comes_back(value):
     text = canonical.encode(value)
     assert text.isascii()

@@ -166,6 +166,7 @@ def _counts(model: Any, attribute: str, place: int) -> bool:
 
 
 @pytest.mark.parametrize("name", STATES)
+@pytest.mark.slow
 def test_verify_refuses_a_number_moved_by_a_ten_thousandth(name):
     _, *data = samples()[name]
     for attribute in STATES[name]:

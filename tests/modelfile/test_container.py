@@ -73,6 +73,7 @@ def test_a_file_cut_at_any_byte_is_refused():
         refuse(DATA[:size])
 
 
+@pytest.mark.slow
 def test_a_flip_of_any_bit_is_refused():
     for position in range(len(DATA)):
         for bit in range(8):
@@ -212,6 +213,7 @@ def test_arrays_that_share_bytes_are_refused():
     refuse(seal(table, payload), "must take bytes")
 
 
+@pytest.mark.slow
 def test_many_arrays_of_no_size_are_refused():
     table, payload = split(DATA)
     end = len(payload)

@@ -47,6 +47,7 @@ def scaled(name: str, path: str, factor: float) -> bytes:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_a_certificate_is_held_against_the_tolerance_that_was_asked_for(name):
     refuse(edited(file_of(name), "certificate.tolerance", hexed(0.5)), "asked and 0.5 in the certificate")
 
@@ -173,6 +174,7 @@ def test_an_inverse_of_other_weights_is_refused(rng):
 
 @pytest.mark.parametrize("offset", [0.0, 1e9, 1e13])
 @pytest.mark.parametrize("scale", [1e-120, 1.0, 1e120])
+@pytest.mark.slow
 def test_honest_fits_far_from_1_are_saved_and_come_back(rng, offset, scale):
     X = (rng.normal(size=(20, 3)) + offset) * scale
     y, code = rng.normal(size=20) + offset, np.arange(20) % 2

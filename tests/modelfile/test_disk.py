@@ -188,6 +188,7 @@ def test_a_process_killed_while_it_saves_keeps_the_old_file(saved, step):
     assert read(saved)[0] == {"kind": "next"}
 
 
+@pytest.mark.slow
 def test_a_reader_beside_a_writer_sees_the_old_or_the_new_file(saved):
     contents = [({"kind": str(i)}, {"a": np.full(1000, float(i))}) for i in range(2)]
     write(saved, *contents[0])

@@ -36,6 +36,7 @@ def saved(seed: int, case: int) -> str:
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.slow
 def test_every_fit_can_be_saved(name, seed):
     places = [case for case in range(len(ESTIMATORS) * N_CASES) if estimator_of(case).name == name]
     faults = {case: fault for case in places if (fault := saved(4000 + seed, case))}
@@ -43,5 +44,6 @@ def test_every_fit_can_be_saved(name, seed):
 
 
 @pytest.mark.parametrize("seed_and_case", FOUND)
+@pytest.mark.slow
 def test_fits_that_were_refused_once(seed_and_case):
     assert saved(*seed_and_case) == ""

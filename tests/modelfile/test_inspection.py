@@ -84,6 +84,7 @@ def test_it_says_what_principal_components_say(name, saved):
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_it_is_plain_json(name, saved):
     found = inspect(saved(name)).to_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -119,6 +120,7 @@ def test_every_model_of_the_table_has_a_record_and_is_there_under_its_name():
     assert all("certificate_" in learner.load_record().objects for learner in LEARNERS.values())
 
 
+@pytest.mark.slow
 def test_it_refuses_what_a_load_refuses_and_nothing_else(tmp_path):
     originals = [to_bytes(sample.model) for sample in samples().values()]
     path = tmp_path / "m.certifit"

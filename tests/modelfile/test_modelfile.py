@@ -72,6 +72,7 @@ def test_every_attribute_survives(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_the_same_fit_gives_the_same_bytes(name):
     sample = samples()[name]
     first = to_bytes(sample.model)
@@ -304,6 +305,7 @@ SCORED = ["logistic drawn", "softmax", "poisson exposed", "glm tweedie", "percep
 @pytest.mark.parametrize(
     "name", [*KEYED, *SCORED, "multinomial", "words", "words hashed", "components", "components mle"]
 )
+@pytest.mark.slow
 def test_no_key_may_be_missing_and_none_may_be_added(name):
     data = to_bytes(fitted(name))
     for path in records(metadata(data)):

@@ -164,6 +164,7 @@ def test_a_forged_file_is_refused(case):
     refuse(forge(file_of()), reason)
 
 
+@pytest.mark.slow
 def test_a_small_file_of_many_models_is_refused_before_they_are_built():
     """A thousand models that share a thousand models that share all they have."""
     said, arrays = container.from_bytes(file_of())

@@ -62,6 +62,7 @@ def test_verify_refuses_another_objective_under_right_digests(changes):
 
 
 @pytest.mark.parametrize("name", ROBUST)
+@pytest.mark.slow
 def test_verify_refuses_a_coefficient_moved_by_a_ten_thousandth(name):
     model, *rows = samples()[name]
     for j in range(len(model.coef_)):

@@ -273,6 +273,7 @@ def test_row_numbers_of_a_perceptron_reach_no_memory():
         refuse(with_number(to_bytes(model), "order", 0, min(number, -1)), "row numbers of an order that are negative")
 
 
+@pytest.mark.slow
 def test_damaged_files_of_models_with_faults_are_refused_or_give_a_sound_model():
     X = few_rows()[0]
     faulty = [endless(), quietly(cf.LogisticRegression(0.0).fit, X, X[:, 0] > 0)]

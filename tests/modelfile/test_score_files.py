@@ -50,6 +50,7 @@ def _bits(array: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", [*SCORES, *PERCEPTRONS])
+@pytest.mark.slow
 def test_a_loaded_model_fits_to_the_same_bits(name):
     sample = samples()[name]
     assert to_bytes(fit(from_bytes(to_bytes(sample.model)), sample)) == to_bytes(sample.model)
@@ -284,6 +285,7 @@ AT_THE_MINIMUM = [name for name in SCORES if name not in ("logistic in powers", 
 
 
 @pytest.mark.parametrize("name", AT_THE_MINIMUM)
+@pytest.mark.slow
 def test_verify_refuses_a_weight_moved_by_a_ten_thousandth(name):
     model, *data = samples()[name]
     for place in np.ndindex(np.shape(model.coef_)):

@@ -233,6 +233,7 @@ def test_factors_and_bounds_have_one_number_a_column():
 
 
 @pytest.mark.parametrize("name", ["lasso with bounds", "elastic net by name"])
+@pytest.mark.slow
 def test_a_file_cut_anywhere_and_a_flip_of_any_bit_of_its_numbers_are_refused(name):
     data = to_bytes(fitted(name))
     for size in range(len(data)):

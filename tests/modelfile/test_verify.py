@@ -28,6 +28,7 @@ def nudged(model: Any, place: int, by: float = 1e-4) -> Any:
 
 
 @pytest.mark.parametrize("name", EVERY)
+@pytest.mark.slow
 def test_what_fit_left_is_verified_in_memory_and_from_its_file(name, tmp_path):
     model, *data = samples()[name]
     cf.save(model, tmp_path / "m.certifit")
@@ -190,6 +191,7 @@ def test_a_damaged_file_is_an_error_and_no_verdict(tmp_path):
 
 
 @pytest.mark.parametrize("model", [cf.LinearRegression(), cf.Ridge(), cf.Ridge(alpha=1e-3), cf.Ridge(alpha=10.0)])
+@pytest.mark.slow
 def test_every_fit_that_is_certified_is_verified_on_its_data(model):
     for seed in range(60):
         rng = np.random.default_rng(seed)

@@ -30,6 +30,7 @@ def drawn(name, rng, n=300):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
 def test_a_nudge_of_any_weight_is_refused(name, penalty, rng):
     X, y = drawn(name, rng)
     model = MODELS[name](**PENALTIES[penalty]).fit(X, y)

@@ -59,6 +59,7 @@ READINGS = {
     "model", [cf.GaussianDiscriminant(shrinkage=0.5), cf.GaussianNB(), cf.BernoulliNB(), cf.Ridge()]
 )
 @pytest.mark.filterwarnings("ignore:.*stop words are not one word")
+@pytest.mark.slow
 def test_words_are_read_as_before(kind, model):
     frame, y = letters(), np.arange(40) % 2
     model = copy.deepcopy(model).set_params(encoder=TableEncoder(texts=READINGS[kind])).fit(frame, y)

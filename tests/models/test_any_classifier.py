@@ -121,6 +121,7 @@ def test_it_stands_in_a_leaderboard(rows):
     assert board["softmax"].metrics["accuracy"] > board["class shares"].metrics["accuracy"]
 
 
+@pytest.mark.slow
 def test_a_report_speaks_of_it(rows):
     X, y = rows
     source = cf.from_arrow(pa.table({"u": X[:, 0], "v": X[:, 1], "y": y}), target="y")

@@ -169,6 +169,7 @@ def test_folds_of_a_chosen_solver_are_refits() -> None:
 
 @pytest.mark.parametrize("shape", [(80, 5), (20, 40)])
 @pytest.mark.parametrize("kind", ["lasso", "elastic net", "bounded", "standardised"])
+@pytest.mark.slow
 def test_sweeps_show_primal_dual_and_gap_and_end_at_the_optimum(kind: str, shape: tuple[int, int]) -> None:
     X, y = _rows(*shape)
     fast: Any = {
@@ -240,6 +241,7 @@ def test_descent_of_scores_with_too_large_a_step_names_the_largest_stable_one(ki
 
 @pytest.mark.parametrize("solver", [cf.SGD, cf.MiniBatch, cf.AveragedSGD])
 @pytest.mark.parametrize("kind", ["least squares", "ridge", "huber", "logistic", "softmax", "poisson"])
+@pytest.mark.slow
 def test_steps_by_rows_that_are_too_large_name_the_largest_stable_one(solver: Any, kind: str) -> None:
     X, y = _rows()
     models: dict[str, Any] = LINEAR | {"poisson": cf.PoissonRegressor()}

@@ -51,6 +51,7 @@ def fitted(row: Row, model: Any, n: int = 60, d: int = 3, seed: int = 0) -> Any:
 
 
 @EVERY
+@pytest.mark.slow
 def test_copies_answer_the_same_and_prove_the_same(name):
     row, model = MODELS[name]
     X, _ = row.rows(60, 3)
@@ -66,6 +67,7 @@ def keeps_rows(model):
 
 
 @EVERY
+@pytest.mark.slow
 def test_a_fitted_model_holds_no_rows(name):
     row, model = MODELS[name]
     if keeps_rows(model):
@@ -81,6 +83,7 @@ def test_a_fitted_model_holds_no_rows(name):
 
 
 @EVERY
+@pytest.mark.slow
 def test_a_second_fit_forgets_the_first(name):
     row, model = MODELS[name]
     X, y = row.rows(60, 3)

@@ -49,6 +49,7 @@ def fit(row: Row, *rows: Any) -> Any:
 
 
 @EVERY
+@pytest.mark.slow
 def test_threads_and_chunks_do_not_change_a_bit(rng, key):
     row = LEARNERS[key]
     X, y = row.rows(700)

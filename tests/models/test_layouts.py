@@ -50,6 +50,7 @@ def assert_same(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", [*TYPES, "bool", "float16", "longdouble", ">f8", ">i4"])
+@pytest.mark.slow
 def test_every_type_gives_the_same_fit(rng, dtype, layout):
     X, y = rows(rng)
     X = (X > 50).astype(float) if dtype == "bool" else X
@@ -90,6 +91,7 @@ def test_the_name_of_the_target_is_kept(rng):
 
 @pytest.mark.parametrize("d, density", [(4, 0.3), (40, 0.04), (40, 0.5)])
 @pytest.mark.parametrize("form", [*SPARSE, *OTHER_SPARSE])
+@pytest.mark.slow
 def test_every_sparse_form_gives_the_fit_of_the_dense_array(rng, form, d, density):
     X, y = rows(rng, d, density)
     given = (SPARSE | OTHER_SPARSE)[form](X)

@@ -51,6 +51,7 @@ def assert_same_fit(model: Any, before: dict[str, Any], said: list[Any], X: Any)
 
 
 @pytest.mark.parametrize("name", REFITTED)
+@pytest.mark.slow
 def test_rows_that_are_refused_leave_the_old_fit(name):
     row, model = REFITTED[name]
     X, y = rows(row, 0)
@@ -70,6 +71,7 @@ def test_rows_that_are_refused_leave_the_old_fit(name):
 
 
 @pytest.mark.parametrize("name", REFITTED)
+@pytest.mark.slow
 def test_a_pass_that_fails_leaves_the_old_fit(name, monkeypatch):
     row, model = REFITTED[name]
     X, y = rows(row, 0)
@@ -99,6 +101,7 @@ def test_a_pass_that_fails_leaves_the_old_fit(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", [name for name, (_, model) in REFITTED.items() if hasattr(model, "tol")])
+@pytest.mark.slow
 def test_a_warning_that_is_an_error_leaves_the_old_fit(name):
     row, model = REFITTED[name]
     X, y = rows(row, 0)

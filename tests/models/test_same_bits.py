@@ -98,6 +98,7 @@ def test_a_file_gives_the_bits_of_the_array_it_was_written_from(rng, tmp_path, m
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("n_rows", [300, 5])
+@pytest.mark.slow
 def test_the_layout_does_not_change_a_bit(rng, n_rows, model, layout):
     X, y = rng.normal(size=(n_rows, 7)) * 10 + 3, rng.normal(size=n_rows)
     plain, other = MODELS[model]().fit(X, y), MODELS[model]().fit(LAYOUTS[layout](X), y)

@@ -91,6 +91,7 @@ def test_the_objective_names_the_spreads(fit):
     assert "sd" not in clone(model).set_params(standardize=False).objective
 
 
+@pytest.mark.slow
 def test_a_perturbed_state_is_refused(fit):
     model, X, y, weight = fit
     for name in ("coef_", "intercept_"):
@@ -263,6 +264,7 @@ FAINT = {
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("name", FAINT)
+@pytest.mark.slow
 def test_spreads_are_those_of_the_numbers_given_however_faint(name, storage):
     """The penalty is of weights times standard deviations: one that is off makes another objective."""
     column, weight = FAINT[name]

@@ -57,6 +57,7 @@ def _limited() -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize(("key", "row"), _limited())
+@pytest.mark.slow
 def test_a_fit_whose_time_is_up_stops_and_says_how_far_it_can_be(key: str, row: Row) -> None:
     """1e-9 s are over at the first step: what is left is a finished model, proven, or said not to be."""
     X, y = row.rows(400, 6)
@@ -193,6 +194,7 @@ def test_callbacks_see_every_row_of_the_history() -> None:
 
 
 @pytest.mark.parametrize(("key", "row"), _limited())
+@pytest.mark.slow
 def test_a_callback_can_stop_every_iterative_model(key: str, row: Row) -> None:
     X, y = row.rows(400, 6)
     recorder = Recorder(stop_at=1)

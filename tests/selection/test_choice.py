@@ -142,6 +142,7 @@ def test_rows_of_a_fit_from_sums_are_those_of_refits():
 
 
 @pytest.mark.parametrize("n_columns", [4, 90])
+@pytest.mark.slow
 def test_row_scores_of_every_route_add_up_to_the_fold_scores(n_columns):
     X, y = numbers(n_columns=n_columns)
     models = {

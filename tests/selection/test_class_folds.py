@@ -37,6 +37,7 @@ def grid(candidates):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss"])
+@pytest.mark.slow
 def test_scores_from_sums_are_those_of_refits(case, scoring, rng):
     model, candidates = CASES[case]
     X, y = rows(rng)
@@ -86,6 +87,7 @@ OTHER_SCORES = ["f1_macro", "balanced_accuracy", "roc_auc_ovr", "neg_brier_score
 
 @pytest.mark.parametrize("scoring", OTHER_SCORES)
 @pytest.mark.parametrize("model", [cf.GaussianNB(), cf.GaussianNB(basis=cf.Polynomial(1))], ids=["sums", "refits"])
+@pytest.mark.slow
 def test_any_score_of_predictions_or_probabilities_is_that_of_refits_on_arrays_and_scans(scoring, model, rng):
     X, y = rows(rng, 200)
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)]).assign(label=y)

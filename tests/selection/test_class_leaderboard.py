@@ -37,6 +37,7 @@ def folds(X, y, n_splits=10):
 
 
 @pytest.mark.parametrize("scoring", [None, "accuracy", "f1_macro", "roc_auc_ovr"])
+@pytest.mark.slow
 def test_scores_are_those_of_refits_on_stratified_folds(scoring, rng):
     X, y = rows(rng)
     board = leaderboard(MODELS, X, y, scoring=scoring)

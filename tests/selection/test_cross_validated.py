@@ -104,6 +104,7 @@ def test_a_weight_of_two_is_the_row_twice_in_fit_and_score(rng):
             assert np.allclose(weighted.cv_results_[name], repeated.cv_results_[name], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_leave_one_out_chooses_as_ridge_cv_does(rng):
     X, y = rows(rng, 80)
     alphas = np.geomspace(1e-4, 10, 9)

@@ -219,6 +219,7 @@ def test_several_passes_are_the_same_curve(rows, monkeypatch):
     np.testing.assert_allclose(several.validation, one.validation, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_every_engine_gives_the_same_curve(rng, tmp_path):
     frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"])
     frame["kind"] = rng.choice(["u", "v", "w"], 400, p=[0.5, 0.3, 0.2])

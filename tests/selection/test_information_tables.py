@@ -79,6 +79,7 @@ SOURCES = {"arrow": arrow, "parquet": parquet, "csv": csv, "dask": dask}
 
 @pytest.mark.parametrize("target", ["y", "t"])
 @pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.slow
 def test_every_source_gives_the_scores_of_the_formulas(rows, tmp_path, name, target):
     source = SOURCES[name](rows, tmp_path, target=target, columns=NAMES)
     found = MutualInformationFilter("all").fit(source)

@@ -92,6 +92,7 @@ def test_a_glm_is_scored_on_folds_with_its_offsets(data):
     np.testing.assert_allclose(found.validation, truth, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_glm_is_tuned_on_scans_as_on_arrays(data, tmp_path):
     X, y, offset, exposure = data
     grid = {"alpha": [0.0, 0.01, 0.1]}

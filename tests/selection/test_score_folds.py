@@ -66,6 +66,7 @@ def same(found, refits):
 @pytest.mark.parametrize(
     ("kind", "cv"), [(kind, cv) for kind in KINDS for cv in SPLITS if kind == "logistic" or cv not in OF_CLASSES]
 )
+@pytest.mark.slow
 def test_scores_of_all_splits_are_those_of_refits(kind, cv, problem, rng):
     X, z, _ = problem
     rows = Rows.of(MODELS[kind](), X, target(kind, z, rng))
@@ -180,6 +181,7 @@ def test_a_path_on_all_folds_takes_few_passes(kind, problem, rng, monkeypatch):
     assert sum(passes.values()) <= 100  # one per fit
 
 
+@pytest.mark.slow
 def test_the_default_grid_holds_the_best_alpha(problem, rng):
     X, z, _ = problem
     model = cf.CrossValidated(cf.LogisticRegression(), scoring="neg_log_loss").fit(X, target("logistic", z, rng))

@@ -70,6 +70,7 @@ def test_the_path_is_that_of_refits_of_every_candidate(kind, direction, problem,
         np.testing.assert_allclose(own.train_score, other.train_score, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_weights_offsets_groups_and_fixed_features_count(problem, rng, monkeypatch):
     X, z = problem
     offset, weight = rng.normal(size=N) / 3, rng.integers(0, 3, N).astype(float)

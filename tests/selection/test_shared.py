@@ -101,6 +101,7 @@ ESTIMATORS = {
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.slow
 def test_every_estimator_is_cross_validated_on_a_scan_as_on_arrays(rng, kind):
     X, z = problem(rng)
     X = np.abs(X)

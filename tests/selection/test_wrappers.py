@@ -104,6 +104,7 @@ class Refitted(RegressorMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
+@pytest.mark.slow
 def test_any_estimator_is_selected_for_by_refits(rng):
     X, y = rows(rng, n=70, d=5)
     ours = ForwardSelection(KNeighborsRegressor(3), 3, cv=KFold(4)).fit(X, y)
@@ -139,6 +140,7 @@ def test_a_classifier_keeps_its_face(seed):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), data=st.data())
+@pytest.mark.slow
 def test_paths_are_nested_groups_are_whole_and_fixed_features_are_in(seed, data):
     rng = np.random.default_rng(seed)
     X, y = rows(rng, n=60, d=7)
@@ -177,6 +179,7 @@ def test_best_is_the_best_seen_and_parsimonious_has_no_more_features(seed):
 
 @pytest.mark.parametrize("model", [cf.LinearRegression(), LinearRegression()], ids=["sums", "refits"])
 @pytest.mark.parametrize("selection", BOTH)
+@pytest.mark.slow
 def test_weight_two_is_the_row_twice_and_weight_zero_is_no_row(rng, selection, model):
     X, y = rows(rng, n=60, d=5)
     weight = rng.integers(0, 3, 60)
@@ -246,6 +249,7 @@ def test_more_columns_than_training_rows_are_scored_as_refits(rng, selection):
 # Kinds of rows.
 
 
+@pytest.mark.slow
 def test_arrays_frames_and_sparse_arrays_choose_the_same(rng):
     X, y = rows(rng, n=60, d=5)
     names = list("abcde")
@@ -283,6 +287,7 @@ def table(rng):
 
 
 @pytest.mark.parametrize("selection", BOTH)
+@pytest.mark.slow
 def test_levels_of_a_category_go_together(selection, table):
     frame, price = table
     model = cf.LinearRegression(encoder=cf.TableEncoder())
@@ -299,6 +304,7 @@ def test_levels_of_a_category_go_together(selection, table):
 
 
 @pytest.mark.parametrize("selection", BOTH)
+@pytest.mark.slow
 def test_a_scan_chooses_what_its_rows_in_memory_choose(tmp_path, selection, table):
     frame, price = table
     path = tmp_path / "rows.csv"

@@ -55,6 +55,7 @@ WEIGHTS = {"ones": lambda rng, n: np.ones(n), "any": lambda rng, n: rng.uniform(
 @pytest.mark.parametrize("kind", [cf.BernoulliNB, cf.MultinomialNB])
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("size", [1.0, 1e3, 1e16])
+@pytest.mark.slow
 def test_the_certificate_of_counts_is_never_below_the_truth(kind, weights, size, rng):
     """The best state too falls short: its chances, rounded, do not add up to 1, and every word of a row counts."""
     y = np.arange(24) % 3

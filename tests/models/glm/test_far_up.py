@@ -15,6 +15,7 @@ def rows(rng, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.slow
 def test_a_step_too_long_is_answered_with_the_largest_stable_one(n_classes, rng):
     X, y = rows(rng, n_classes)
     model = cf.LogisticRegression(alpha=1e-3, solver=cf.GradientDescent(step=1e3), max_iter=50)

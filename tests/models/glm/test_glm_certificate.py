@@ -24,6 +24,7 @@ def excess(name, rows, alpha, state, best):
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0])
 @pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.slow
 def test_the_bound_is_never_below_the_true_excess_and_near_it_close_by(name, alpha, rng):
     rows = drawn(name, rng)
     task = task_of(name, rows, alpha)

@@ -63,6 +63,7 @@ def test_the_gap_is_never_below_the_true_excess(loss, kind, seed):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+@pytest.mark.slow
 def test_a_solution_is_proven_to_rounding_and_a_perturbed_one_refused(loss, kind, seed):
     problem = case(loss, seed, **KINDS[kind])
     task = problem.task()

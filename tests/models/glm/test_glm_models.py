@@ -148,6 +148,7 @@ def test_every_place_of_the_rows_gives_the_same_bits(name, rng, tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in DRAWN if name != "ridge logistic"])
+@pytest.mark.slow
 def test_a_state_beside_the_best_one_is_never_certified_below_its_excess(name, rng):
     make, X, y = drawn(name, rng)
     model = make().fit(X, y)

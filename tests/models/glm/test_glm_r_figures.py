@@ -47,6 +47,7 @@ def fitted(case: dict[str, Any], how: str) -> tuple[Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", GLMS, ids=name_of)
+@pytest.mark.slow
 def test_the_summary_is_that_of_r(case):
     """Repeated rows are frequency weights here; R's `weights` are variance weights, counts or not."""
     model, call = fitted(case, case["rows"])
@@ -71,6 +72,7 @@ def has_likelihood(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("case", [case for case in GLMS if has_likelihood(case)], ids=name_of)
+@pytest.mark.slow
 def test_likelihood_and_information_criteria_are_those_of_r(case):
     model, call = fitted(case, case["rows"])
     fit = model.summary(**call).inference

@@ -54,6 +54,7 @@ ROWS = {"plain": (), "offset": ("offset",), "weights": ("freq",), "variances": (
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_the_table_is_that_of_statsmodels(case, rows, rng):
     family, link, target, other = CASES[case]
     X, z = _score(rng)
@@ -77,6 +78,7 @@ def test_the_table_is_that_of_statsmodels(case, rows, rng):
 
 @pytest.mark.parametrize("rows", ["plain", "offset", "weights"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_robust_errors_are_those_of_statsmodels(case, rows, rng):
     family, link, target, other = CASES[case]
     X, z = _score(rng)

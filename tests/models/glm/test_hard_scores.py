@@ -206,6 +206,7 @@ def test_a_share_of_columns_set_aside_whose_square_overflows_is_no_error(rng):
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("alpha", [1e-9, 1e-13])
+@pytest.mark.slow
 def test_a_weak_penalty_of_softmax_hides_no_changed_coefficient(alpha, standardize, rng):
     X, y = rng.normal(size=(30, 2)), np.arange(30) % 3
     model = cf.LogisticRegression(alpha=alpha, standardize=standardize).fit(X, y)

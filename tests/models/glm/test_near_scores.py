@@ -67,6 +67,7 @@ def minimum(loss, rows, y, w):
 
 
 @pytest.mark.parametrize("family, link", PAIRS)
+@pytest.mark.slow
 def test_the_bound_is_never_below_the_true_excess_and_near_it_close_by(family, link, rng):
     rows, y, start, task = problem(family, link, rng)
     loss = task.loss

@@ -41,6 +41,7 @@ def drawn(family, reach, rng):
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("reach", [0.5, 3.0, 12.0])
+@pytest.mark.slow
 def test_the_best_constant_is_found_beside_exposures_of_many_sizes(family, reach, rng):
     for _ in range(10):
         loss, y, weight, offset = drawn(family, reach, rng)

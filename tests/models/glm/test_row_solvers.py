@@ -19,6 +19,7 @@ def rows(rng, n=3000):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.slow
 def test_every_place_where_rows_live_gives_the_same_bits(rng, tmp_path, solver):
     import dask.dataframe as dd
 

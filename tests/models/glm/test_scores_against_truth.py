@@ -40,6 +40,7 @@ def is_true(certificate, excess):
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("distance", [1e-8, 1e-12, 1e-14, 1e-15, 0.0])
+@pytest.mark.slow
 def test_a_near_copy_is_never_called_a_copy(name, distance, rng):
     u, v = rng.normal(size=(2, 30))
     X, y = np.column_stack([u, u + distance * v]), target(name, u + v, rng)
@@ -107,6 +108,7 @@ def test_a_constant_column_under_a_tiny_penalty_gets_no_weight(name, alpha, rng)
 
 @pytest.mark.parametrize("size", [1e3, 1e12, 1e15])
 @pytest.mark.parametrize("name", ["poisson", "negative-binomial", "gamma"])
+@pytest.mark.slow
 def test_large_targets_do_not_cancel_in_what_an_excess_is_relative_to(name, size, rng):
     X = rng.normal(size=(30, 2))
     y = target(name, X[:, 0] / 10, rng, size)
@@ -164,6 +166,7 @@ def nasty(rng):
 
 @pytest.mark.parametrize("case", range(8))
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
 def test_no_certificate_is_below_the_truth_on_nasty_data(name, case):
     rng = np.random.default_rng([14, case])
     X, weight, alpha, size = nasty(rng)

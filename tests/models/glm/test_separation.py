@@ -91,6 +91,7 @@ def test_overlapping_classes_are_proven_by_no_more_than_two_rows_above_the_colum
     assert "cancel" in found.sentence()
 
 
+@pytest.mark.slow
 def test_a_hyperplane_is_found_through_rows_that_no_small_part_shows(rng):
     X = rng.normal(size=(20_000, 8))
     y = (X @ np.arange(8.0) > 0.1).astype(float)

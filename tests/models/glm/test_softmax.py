@@ -201,6 +201,7 @@ def test_classes_that_can_be_parted_are_not_certified_without_a_penalty(rng):
     assert certify(task, state, TOL).holds
 
 
+@pytest.mark.slow
 def test_redundant_columns_are_named_and_the_rest_is_proven(problem):
     X, y, _ = problem
     X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -69,6 +69,7 @@ def test_the_certificate_is_never_below_the_true_excess(rng, scale, alpha, fit_i
 
 @pytest.mark.parametrize("alpha", [0.0, 0.1])
 @pytest.mark.parametrize("scale", RULES)
+@pytest.mark.slow
 def test_a_nudged_solution_is_refused(rng, scale, alpha):
     X, y = rows(rng)
     model = HuberRegressor(alpha=alpha, scale=scale).fit(X, y)
@@ -202,6 +203,7 @@ def test_sparse_rows_and_batches_give_the_fit_of_dense_rows(rng, scale):
 
 
 @pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+@pytest.mark.slow
 def test_a_scan_of_a_file_gives_the_fit_of_its_rows(rng, tmp_path, scale):
     X, y = rows(rng, 300, 3)
     weight = rng.integers(0, 3, size=300).astype(float)

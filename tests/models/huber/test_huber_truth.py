@@ -144,6 +144,7 @@ def test_a_column_that_varies_only_in_light_rows_is_not_set_aside_in_silence(rng
 
 @pytest.mark.parametrize("alpha", [1e-20, 1e-8, 0.1])
 @pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.slow
 def test_columns_of_any_size_are_proven_beside_a_penalty(rng, scale, alpha):
     X = rng.normal(size=(25, 3)) * [1.0, 1e150, 1e-6]
     y = X @ [1.0, 1e-150, 1e6] + rng.standard_t(2, size=25)
@@ -229,6 +230,7 @@ def test_a_pull_is_known_where_the_squares_of_scales_overflow(rng):
 
 
 @pytest.mark.filterwarnings("ignore:.*NOT certified")
+@pytest.mark.slow
 def test_a_penalty_below_the_range_of_scaled_columns_is_no_division_by_zero(rng):
     first = np.arange(20) % 2 == 0
     X = np.where(first[:, None], [[0.0, 1.0000000000009999e162]], [[1e150, 1e162]])

@@ -204,6 +204,7 @@ def test_folds_fill_gaps_by_their_own_means():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.slow
 def test_leaving_out_one_row_is_that_of_refits(monkeypatch, fit_intercept):
     model = cf.KernelRidge(kernel=KERNEL, fit_intercept=fit_intercept)
     search = cf.CrossValidated(model, {"alpha": ALPHAS}, cv="loo", scoring="neg_mean_squared_error").fit(X[:40], Y[:40])

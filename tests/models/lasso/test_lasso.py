@@ -92,6 +92,7 @@ def test_no_state_is_better_and_the_certificate_says_so(rng, shape, penalty, rat
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.slow
 def test_a_perturbed_state_is_refused_and_its_excess_never_understated(rng, shape, penalty):
     X, y, weight = rows(rng, shape)
     model = cf.Lasso(0.2, **options(penalty, X.shape[1])).fit(X, y, weight)
@@ -226,6 +227,7 @@ def test_fold_scores_are_those_of_refits(rng, shape, weighted):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.slow
 def test_one_standard_error_never_penalises_less_than_the_minimum(rng, shape):
     for _ in range(10):
         X, y, _ = rows(rng, shape)

@@ -39,6 +39,7 @@ def test_fold_errors_are_those_of_refits(rng, fit_intercept, weighted, alpha):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.3, None])
+@pytest.mark.slow
 def test_leaving_rows_out_is_refitting_without_them(rng, fit_intercept, alpha):
     X, y = wide(rng)
     left = left_out(cf.Ridge(alpha, fit_intercept=fit_intercept), Memory(X, y))

@@ -43,6 +43,7 @@ def squares(model, X, y, weight, rows):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", designs(np.random.default_rng(0)))
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, None, 10.0])
+@pytest.mark.slow
 def test_fold_errors_are_those_of_refits(rng, name, weighted, alpha):
     X, y = designs(rng)[name]
     weight = rng.integers(0, 4, size=120).astype(float) if weighted else None

@@ -127,6 +127,7 @@ EXACT_FITS = {
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("model", [cf.LinearRegression(), cf.Ridge(0.1), cf.Ridge(0.0)], ids=str)
 @pytest.mark.parametrize("name", EXACT_FITS)
+@pytest.mark.slow
 def test_an_exact_fit_is_certified(name, model, fit_intercept):
     X, y = EXACT_FITS[name]
     model = model.set_params(fit_intercept=fit_intercept).fit(X, y)

@@ -218,6 +218,7 @@ def test_heavy_weights_and_large_targets_are_fitted(n, size, weight):
 @pytest.mark.parametrize("alpha", [0.0, 1e-35, 1e-20])
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 @pytest.mark.parametrize("distance", [1e-8, 1e-12, 1e-14, 1e-15, 1e-16])
+@pytest.mark.slow
 def test_no_state_near_a_near_copy_is_praised_too_much(distance, offset, alpha):
     rng = np.random.default_rng(7)
     u, v, t = rng.normal(size=(3, 8))

@@ -90,6 +90,7 @@ def _task(X, y, terms_="linear", kind="gaussian"):
 
 
 @pytest.mark.parametrize("kind, terms_", [("gaussian", "linear"), ("tricube", "constant"), ("gaussian", "quadratic")])
+@pytest.mark.slow
 def test_leave_one_out_is_that_of_refits(kind, terms_):
     X, y, _ = rows(25)
     task = _task(X, y, terms_, kind)

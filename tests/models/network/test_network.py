@@ -103,6 +103,7 @@ def rows(n=300, seed=0):
 
 
 @pytest.mark.parametrize("solver", ["adam", "sgd", "gradient-descent", "lbfgs"])
+@pytest.mark.slow
 def test_every_solver_fits_a_curve(solver):
     X, y = rows()
     rate = {"adam": 0.01, "sgd": 0.02, "gradient-descent": 0.1}.get(solver, 1e-3)

@@ -45,6 +45,7 @@ def ill(X: Any) -> Any:
 @pytest.mark.parametrize("condition", [well, ill])
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+@pytest.mark.slow
 def test_threads_and_chunks_do_not_change_a_bit(rng, model, dtype, condition):
     X = condition((rng.normal(size=(700, 4)) * 30 + 10).astype(np.float32 if dtype == "float64" else dtype))
     X, weight = X.astype(dtype), rng.random(700)

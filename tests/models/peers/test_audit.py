@@ -68,6 +68,7 @@ def test_weights_count_rows():
     assert not cf.audit(model, X, Y).holds
 
 
+@pytest.mark.slow
 def test_a_solver_that_stopped_early_is_told_which_digits_are_wrong():
     iris = load_iris()
     model = sk.LogisticRegression(C=1e4, max_iter=30, tol=1.0).fit(iris.data, iris.target)

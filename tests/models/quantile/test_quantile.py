@@ -50,6 +50,7 @@ def rows(seed: int, n: int = 12, is_whole: bool = False):
 
 @pytest.mark.parametrize("quantile", [0.1, 0.5, 0.75])
 @pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.slow
 def test_value_is_never_below_the_true_excess_of_a_state(quantile, is_whole):
     for seed in range(8):
         X, y = rows(seed, is_whole=is_whole)
@@ -189,6 +190,7 @@ def test_no_worse_than_highs_on_real_data(name, alpha):
         assert pinball_objective(X, y, model, alpha=alpha) <= pinball_objective(X, y, peer, alpha=alpha) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_scikit_learn_checks_pass():
     for model in (cf.QuantileRegressor(), cf.QuantileRegressor(0.3, 0.01)):
         with warnings.catch_warnings():
@@ -295,6 +297,7 @@ def test_selection_scores_it_by_its_pinball_loss():
     assert "mean pinball loss at 0.9" in str(board) and "R2" not in str(board)
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_report_tell_the_pinball_loss(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = heavy_rows()

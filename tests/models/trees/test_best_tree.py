@@ -69,6 +69,7 @@ def tree_of(n_classes: int, **settings: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore:Not proven")
 @pytest.mark.parametrize("seeds", [range(40), range(40, 80)])
+@pytest.mark.slow
 def test_loss_and_bounds_are_those_of_a_search_of_all_trees(seeds):
     n_open = 0
     for seed in seeds:

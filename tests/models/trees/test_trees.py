@@ -52,6 +52,7 @@ def node_rows(tree: TreeState, leaves: Any) -> list[Any]:
 
 @EVERY
 @pytest.mark.parametrize("least", [1, 4])
+@pytest.mark.slow
 def test_every_split_is_the_best_of_its_node_and_every_leaf_has_none(criterion, least):
     for seed in range(2):
         X, y, weight = problem(criterion, n=35, seed=seed)
