@@ -5,6 +5,7 @@
 #include "../losses.hpp"
 #include "../tree/bins.hpp"
 #include "../tree/boosted.hpp"
+#include "../tree/contributions.hpp"
 #include "check.hpp"
 #include "paths.hpp"
 
@@ -243,6 +244,54 @@ nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left,
   return nb::make_tuple(to_numpy<2>(std::move(scores), shape), is_finite.load());
 }
 
+// Contributions of columns to what trees say of rows, rows x columns x width, and the means of the trees, width. Values
+// of one number add to output t % width of tree t; of more numbers there are as many outputs.
+nb::object tree_contributions_py(nb::list x, Indices ends, Indices feature, Indices left, Vector threshold,
+                                 Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
+                                 Vector weight, Matrix values, size_t width, int threads) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  const TreeArrays arrays{feature, left, threshold, is_missing_left, n_levels, sets};
+  arrays.check_sizes(rows.n_columns);
+  const size_t n_values = values.shape(1), p = rows.n_columns;
+  check_size("weight", weight.shape(0), left.shape(0));
+  check_size("values", values.shape(0), left.shape(0));
+  check(width > 0 && width < size_t{1} << 20 && (n_values == 1 || n_values == width), "width is out of range");
+  check(ends.shape(0) > 0, "ends has no entry");
+  for (size_t k = 0; k < weight.shape(0); ++k) check(weight.data()[k] > 0, "a node has no weight");
+  std::vector<WeightedTree> trees;
+  std::vector<double> mean(width, 0.0);
+  for (size_t t = 0; t + 1 < ends.shape(0); ++t) {
+    const int64_t begin = ends.data()[t], end = ends.data()[t + 1];
+    check(begin >= 0 && begin < end && end <= static_cast<int64_t>(left.shape(0)), "ends do not rise");
+    const auto first = static_cast<size_t>(begin);
+    trees.push_back({arrays.checked(first, static_cast<size_t>(end), p), weight.data() + first,
+                     values.data() + first * n_values, n_values});
+    check(depth_of(trees.back().paths) <= deepest, "a tree is deeper than " + std::to_string(deepest) + " levels");
+    const std::vector<double> of_tree = mean_of(trees.back());
+    for (size_t k = 0; k < n_values; ++k) mean[n_values == 1 ? t % width : k] += of_tree[k];
+  }
+  std::vector<double> out(rows.n_rows * p * width, 0.0);
+  run(threads, [&](Crew& crew) {
+    constexpr size_t block_rows = 64;
+    crew.for_each_block((rows.n_rows + block_rows - 1) / block_rows, [&](size_t block) {
+      const size_t begin = block * block_rows, count = std::min(block_rows, rows.n_rows - begin);
+      std::vector<double> scratch;
+      WholeRows whole(rows);
+      const Tile tile = read_tile(rows, begin, count, scratch);
+      for (size_t k = 0; k < count; ++k) {
+        const double* row = whole.row(tile, k, begin + k);
+        double* of_row = out.data() + (begin + k) * p * width;
+        for (size_t t = 0; t < trees.size(); ++t)
+          add_contributions(trees[t], row, width, of_row + (n_values == 1 ? t % width : 0));
+      }
+    });
+    return true;
+  });
+  const size_t shape[3] = {rows.n_rows, p, width};
+  return nb::make_tuple(to_numpy<3>(std::move(out), shape), array_of(std::move(mean)));
+}
+
 }  // namespace
 
 void bind_newton(nb::module_& m) {
@@ -258,6 +307,10 @@ void bind_newton(nb::module_& m) {
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
         "sets"_a.noconvert().none(), "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(),
         "is_drawn"_a.noconvert().none(), "threads"_a);
+  m.def("tree_contributions", tree_contributions_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(),
+        "left"_a.noconvert(), "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(),
+        "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(), "weight"_a.noconvert(), "values"_a.noconvert(),
+        "width"_a, "threads"_a);
   m.def("add_trees", add_trees_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
         "sets"_a.noconvert().none(), "value"_a.noconvert(), "width"_a, "first"_a, "last"_a, "threads"_a);

@@ -720,6 +720,18 @@ def _(rng: Rng) -> Arguments:
     }  # fmt: skip
 
 
+@call("tree_contributions")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    trees = _two_trees(d, 1)
+    del trees["values"]
+    n_nodes = len(trees["left"])
+    return {
+        "x": x, **trees, "n_levels": None, "sets": None, "weight": np.ones(n_nodes), "values": np.ones((n_nodes, 1)),
+        "width": int(rng.integers(1, 3)), "threads": threads(rng),
+    }  # fmt: skip
+
+
 def _kernel(rng: Rng) -> tuple[Arguments, int]:
     from scipy.linalg import cython_blas
 

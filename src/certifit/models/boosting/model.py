@@ -27,6 +27,7 @@ from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.folds import Grid, Rounds, RowFolds
+from certifit.models.trees.contributions import Contributions, contributions_of
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
 from certifit.statistics.cell_sums import Store
@@ -91,6 +92,15 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
         """Rounds that are kept."""
         check_is_fitted(self)
         return self.boosting_.n_rounds
+
+    def contributions(self, X: UserRows) -> Contributions:
+        """How much each column of a row moves its score z away from the mean score: base + sum over columns is z.
+
+        Shapley values of columns in the path-dependent form (certifit.models.trees.contributions). An offset or the log
+        of an exposure is no part of them.
+        """
+        check_is_fitted(self)
+        return contributions_of(self, self.boosting_.weighted_trees(), X, self.boosting_.start, "score")
 
     def _answers_of(self, state: BoostingState, columns: Block) -> Array:
         """E y, or log p(k | x), of mapped rows by some of the rounds."""

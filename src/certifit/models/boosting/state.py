@@ -14,6 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.minimise.steps import full_row
+from certifit.models.trees.contributions import WeightedTrees
 from certifit.runtime import core, n_threads
 
 
@@ -62,6 +63,13 @@ class BoostingState:
         nodes = slice(int(self.ends[tree]), int(self.ends[tree + 1]))
         parts = (self.feature[nodes], self.left[nodes], self.threshold[nodes], self.is_missing_left[nodes])
         return (*map(np.ascontiguousarray, parts), None, None)
+
+    def weighted_trees(self) -> WeightedTrees:
+        """The trees with their weights, whose contributions add up."""
+        return WeightedTrees(
+            self.ends, self.feature, self.left, self.threshold, self.is_missing_left, None, None, self.weight,
+            self.value[:, None], self.width,
+        )  # fmt: skip
 
     def part(self, n_rounds: int) -> BoostingState:
         """The first rounds."""

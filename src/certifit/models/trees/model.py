@@ -21,6 +21,7 @@ from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.folds import Grid, Rounds, RowFolds
 from certifit.models.trees.certificate import TreeCertificate, certify
 from certifit.models.trees.columns import Categories, Directions, column_rules
+from certifit.models.trees.contributions import Contributions, WeightedTrees, contributions_of
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.optimal import DEEPEST, SearchGrid
 from certifit.models.trees.pruning import PruningPath, pruning_path
@@ -127,6 +128,22 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         """The way of every row to its leaf, in words."""
         names, labels = self._names(), self._answers()
         return [path_in_words(self.tree_, int(leaf), names, labels) for leaf in self.apply(X)]
+
+    def contributions(self, X: UserRows) -> Contributions:
+        """How much each column of a row moves its mean, or its shares of the classes, away from the root's: exact sums.
+
+        Shapley values of columns in the path-dependent form (certifit.models.trees.contributions).
+        """
+        check_is_fitted(self)
+        tree, is_of_classes = self.tree_, hasattr(self, "classes_")
+        values = tree.values.reshape(tree.n_nodes, -1)
+        values = values / values.sum(axis=1, keepdims=True) if is_of_classes else values
+        sets = None if tree.n_levels is None else tree.sets
+        trees = WeightedTrees(
+            np.array([0, tree.n_nodes]), tree.feature, tree.left, tree.threshold, tree.is_missing_left, tree.n_levels,
+            sets, tree.weight, np.ascontiguousarray(values), values.shape[1],
+        )  # fmt: skip
+        return contributions_of(self, trees, X, 0.0, "probability" if is_of_classes else "prediction")
 
     def rules(self, max_depth: int | None = None) -> str:
         """The tree as text, a line for each condition and each leaf. max_depth: levels that are shown."""
