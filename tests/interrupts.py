@@ -31,7 +31,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
 import numpy as np  # noqa: E402
-from learners import LEARNERS  # noqa: E402
+from learners import LEARNERS as ROWS  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 
 import certifit as cf  # noqa: E402
@@ -265,11 +265,61 @@ def _(rng: np.random.Generator) -> Work:
     )
 
 
+# Kernels, margins, trees, votes, networks.
+
+
+def apart(rng: np.random.Generator, n: int, d: int) -> tuple[Any, Any]:
+    """Two classes with a gap between them."""
+    X, z = quantity(rng, n, d)
+    X[:, 0] += np.where(z > 0, 6.0, -6.0)
+    return X, (z > 0).astype(int)
+
+
+cases(
+    {
+        "KernelRidge": (cf.KernelRidge(1e-8), 8_000, 20),
+        "KernelLMS": (cf.KernelLMS(max_iter=1_000_000), 4_000, 10),
+        "KernelPCA": (cf.KernelPCA(), 5_000, 10),
+        "KernelPCA(10)": (cf.KernelPCA(10), 10_000, 10),
+        "LocallyWeightedRegression": (cf.LocallyWeightedRegression(), 30_000, 5),
+        "SVR": (cf.SVR(1e-7, epsilon=0.01), 20_000, 10),
+        "DecisionTreeRegressor": (cf.DecisionTreeRegressor(), 300_000, 100),
+        "DecisionTreeRegressor(optimal)": (cf.DecisionTreeRegressor(search="optimal", max_depth=4), 20_000, 30),
+        "AdaBoostRegressor": (cf.AdaBoostRegressor(2_000), 50_000, 30),
+        "RandomForestRegressor": (cf.RandomForestRegressor(2_000), 50_000, 30),
+        "GradientBoostingRegressor": (cf.GradientBoostingRegressor(20_000), 50_000, 30),
+        "BaggingRegressor": (cf.BaggingRegressor(cf.Ridge(0.1), 2_000), 50_000, 60),
+        "MLPRegressor": (cf.MLPRegressor((100,), max_iter=1_000), 100_000, 50),
+        "QuantileRegressor": (cf.QuantileRegressor(), 200_000, 100),
+    }
+)(lambda rng, model, n, d: fit(model, *quantity(rng, n, d)))
+cases(
+    {
+        "SVC": (cf.SVC(1e-7), 30_000, 10),
+        "SVC(smo)": (cf.SVC(1e-6, solver="smo", tol=1e-9), 2_000, 10),
+        "LinearSVC": (cf.LinearSVC(1e-9, loss="hinge", tol=1e-12, max_iter=100_000), 200_000, 100),
+        "DecisionTreeClassifier": (cf.DecisionTreeClassifier(), 300_000, 100),
+        "DecisionTreeClassifier(max_bins)": (cf.DecisionTreeClassifier(max_bins=255), 400_000, 150),
+        "DecisionTreeClassifier(optimal)": (cf.DecisionTreeClassifier(search="optimal", max_depth=4), 20_000, 30),
+        "AdaBoostClassifier": (cf.AdaBoostClassifier(100_000), 50_000, 30),
+        "RandomForestClassifier": (cf.RandomForestClassifier(2_000), 50_000, 30),
+        "GradientBoostingClassifier": (cf.GradientBoostingClassifier(20_000), 50_000, 30),
+        "BaggingClassifier": (cf.BaggingClassifier(cf.DecisionTreeClassifier(), 2_000), 20_000, 30),
+        "Calibrated": (cf.Calibrated(cf.LogisticRegression(1e-6), cv=10), 200_000, 150),
+        "MLPClassifier": (cf.MLPClassifier((100,), max_iter=1_000), 100_000, 50),
+    }
+)(lambda rng, model, n, d: fit(model, *labels(rng, n, d)))
+cases({"KernelRidge(landmarks)": (cf.KernelRidge(1e-8, n_landmarks=1_500), 60_000, 20)})(
+    lambda rng, model, n, d: fit(model, *quantity(rng, n, d), n=2_000)
+)
+cases({"HardMarginSVC": (cf.HardMarginSVC(cf.kernels.Gaussian(2.0), tol=1e-9), 20_000, 10)})(
+    lambda rng, model, n, d: fit(model, *apart(rng, n, d))
+)
+
 # Models of the table without a case above.
 
-_HAS_CASE = " ".join(CASES)
-for _key, _row in LEARNERS.items():
-    if type(_row.model).__name__ not in _HAS_CASE:
+for _key, _row in ROWS.items():
+    if type(_row.model).__name__ not in {_name.partition("(")[0].partition(",")[0] for _name in CASES}:
         case(_key, _row)(lambda rng, row: fit(clone(row.model), *row.rows(200_000, 100)))
 
 # Texts, tables, files, Dask.

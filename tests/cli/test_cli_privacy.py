@@ -4,12 +4,15 @@ import csv
 import datetime
 import json
 import re
+import warnings
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from learners import LEARNERS
+from sklearn.base import clone
 
 import certifit as cf
 from certifit.cli import main
@@ -178,6 +181,22 @@ def test_other_commands_print_no_cell_of_few_rows_either(saved, command, task):
     if command[0] == "inspect":
         sentinel = {"quantity": "Birdsong-few", "classes": "Omega-rare"}[task]
         assert sentinel in run(*args, "--show-values").output
+
+
+@pytest.mark.parametrize("key", LEARNERS)
+def test_the_file_and_the_certificate_of_any_model_print_no_cell(key, tmp_path):
+    X, y = LEARNERS[key].rows()
+    X = np.abs(X.round(5)) if "counts" in LEARNERS[key].flags else X.round(5)
+    y = y.round(5) if y is not None and LEARNERS[key].kind in ("reg", "positive") else y
+    model = clone(LEARNERS[key].model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not every model ends proven on these rows
+        model.fit(X, y)
+    cf.save(model, tmp_path / "model.certifit")
+    printed = [run("inspect", tmp_path / "model.certifit", *more).output for more in ([], ["--json"])]
+    cells = {float(cell) for part in (X, y) if part is not None and part.dtype.kind == "f" for cell in part.ravel()}
+    tokens = {token for text in (*printed, str(model.certificate_)) for token in NUMBER.findall(text)}
+    assert not cells & {float(token) for token in tokens if has_five_digits(token)}
 
 
 def test_a_selection_prints_no_cell_of_few_rows(folder, tmp_path):

@@ -78,7 +78,7 @@ def _problems(content: Content) -> Iterator[Problems]:
 
 
 def _show(content: Content) -> Shown:
-    return {"model": {"layers": list(_sizes(content)), "parameters": len(content.arrays["parameters"])}}
+    return {"model": {"layers": list(_sizes(content)), "n_weights": len(content.arrays["parameters"])}}
 
 
 NETWORK = Record(
