@@ -43,9 +43,107 @@ def test_every_history_has_the_same_columns_and_no_dual_above_its_primal(key: st
         assert numbers == sorted(set(numbers)) and numbers[0] in (0, 1)
 
 
-def test_a_dual_that_rounding_puts_above_the_objective_is_cut_to_it() -> None:
+def test_a_dual_above_the_objective_is_cut_by_rounding_alone_and_a_false_one_is_seen() -> None:
+    """So that the test of every history above is one of the solvers' bounds, not of the recorder."""
     row = Steps().add(1.0, dual=1.0 + 1e-15)
     assert row["dual"] == 1.0 and row["gap"] == 0.0
+    assert Steps().add(1.0, dual=1.0 + 1e-9)["dual"] > 1.0
+    assert Steps().add(1.0, dual=1.0 + 1e-9, rounding=1e-8)["dual"] == 1.0
+
+
+BOUNDED: dict[str, tuple[Any, float]] = {  # models with a dual in every row, at a tolerance of their optimum
+    "lasso by sweeps": (cf.Lasso(alpha=0.05, solver="coordinate-descent"), 1e-7),
+    "elastic net by sweeps": (cf.ElasticNet(alpha=0.05, solver="coordinate-descent", start=3), 1e-7),
+    "lasso": (cf.Lasso(alpha=0.05), 1e-9),
+    "quantile": (cf.QuantileRegressor(0.3), 1e-9),
+    "quantile with a penalty": (cf.QuantileRegressor(0.8, alpha=0.05), 1e-9),
+    "support vectors": (cf.SVR(epsilon=0.1), 1e-3),
+    "kernel ridge": (cf.KernelRidge(alpha=0.01), 1e-9),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_no_dual_of_any_row_is_above_the_optimum(name: str) -> None:
+    """Stronger than dual <= primal of the same row: every dual is at most the least primal of all rows."""
+    model, tol = BOUNDED[name]
+    X, y = Row(None, "reg").rows(150, 4)
+    history = clone(model).fit(X, y).history_
+    duals = [row["dual"] for row in history if not math.isnan(row["dual"])]
+    least = min(row["objective"] for row in history)
+    assert len(duals) >= 1 and max(duals) <= least * (1 + 1e-12)
+    assert least - max(duals) <= tol * least  # and they close on it
+
+
+# ---- starts ----------------------------------------------------------------------------------------------------------
+
+
+def _pinball(r: Any, quantile: float) -> float:
+    return float(np.where(r > 0, quantile * r, (quantile - 1) * r).mean())
+
+
+@pytest.mark.parametrize("n_columns", [4, 80])  # on products of columns, and on columns
+def test_coordinate_descent_begins_at_its_start(n_columns: int) -> None:
+    X, y = Row(None, "reg").rows(60, n_columns)
+    X = X + np.arange(n_columns)
+    start = np.random.default_rng(1).normal(size=n_columns)
+    best = cf.ElasticNet(alpha=0.3).fit(X, y)
+    for given in (start, 5, "zero"):
+        w = {5: np.random.default_rng(5).standard_normal(n_columns), "zero": np.zeros(n_columns)}.get(
+            given if isinstance(given, str | int) else "", start
+        )
+        solver = cf.CoordinateDescent(record="weights")
+        model = cf.ElasticNet(alpha=0.3, solver=solver, start=given).fit(X, y)
+        r = y - X @ w - (y - X @ w).mean()  # the intercept is the best one
+        objective = (r @ r) / (2 * len(y)) + 0.3 * (np.abs(w).sum() / 2 + w @ w / 4)
+        np.testing.assert_allclose(model.history_[0]["objective"], objective, rtol=1e-9)
+        np.testing.assert_allclose(model.weights_[0][:-1], w, atol=1e-12)
+        np.testing.assert_allclose(model.coef_, best.coef_, atol=1e-3)
+        assert model.certificate_.holds
+
+
+def test_quantile_regression_begins_at_its_start(tmp_path: Any) -> None:
+    X, y = Row(None, "reg").rows(80, 4)
+    best = cf.QuantileRegressor(0.3).fit(X, y)
+    start = np.array([1.0, -2.0, 0.5, 0.0, 3.0])
+    model = cf.QuantileRegressor(0.3, start=start).fit(X, y)
+    np.testing.assert_allclose(model.history_[0]["objective"], _pinball(y - X @ start[:-1] - start[-1], 0.3))
+    zero = cf.QuantileRegressor(0.3, start="zero", fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(zero.history_[0]["objective"], _pinball(y, 0.3))
+    np.testing.assert_allclose(model.coef_, best.coef_, atol=1e-9)
+    assert model.certificate_.holds and model.history_[0]["iteration"] == 0
+    cf.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(cf.load(tmp_path / "model").start, start)
+
+
+def test_conjugate_gradients_of_kernel_ridge_begin_at_their_start(monkeypatch: Any, tmp_path: Any) -> None:
+    monkeypatch.setattr("certifit.models.kernel.solver.DIRECT", 50)
+    X, y = Row(None, "reg").rows(120, 3)
+    kernel = cf.kernels.Gaussian(2.0)
+    best = cf.KernelRidge(alpha=0.01, kernel=kernel).fit(X, y)
+    start = np.append(0.1 * np.random.default_rng(0).normal(size=120), 0.5)
+    model = cf.KernelRidge(alpha=0.01, kernel=kernel, start=start).fit(X, y)
+    G, c = kernel.matrix(X), start[:-1]
+    objective = np.square(y - start[-1] - G @ c).mean() / 2 + 0.01 / 2 * c @ G @ c
+    np.testing.assert_allclose(model.history_[0]["objective"], objective, rtol=1e-9)
+    np.testing.assert_allclose(model.predict(X), best.predict(X), atol=1e-8)
+    assert model.certificate_.holds and model.history_[0]["iteration"] == 0
+    cf.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(cf.load(tmp_path / "model").start, start)
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (cf.Lasso(start="zero"), "start needs a solver that takes steps"),
+        (cf.Lasso(solver="coordinate-descent", start=[1.0, 2.0]), "shape"),
+        (cf.Lasso(solver="coordinate-descent", start=[-1.0] * 4, bounds=(0, 9)), "outside of its bounds"),
+        (cf.QuantileRegressor(start=[np.nan] * 5), "finite"),
+        (cf.KernelRidge(start="zero"), "start needs conjugate gradients"),
+    ],
+)
+def test_a_start_that_nothing_would_read_is_refused(model: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(*Row(None, "reg").rows())
 
 
 # ---- limits of time --------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import numpy as np
 from certifit.data.columns import Array
 
 COLUMNS = ("iteration", "objective", "dual", "gap", "gradient_norm", "step_size", "step", "seconds")
+ROUNDING = 1e-12  # of the objective
 NAN = float("nan")  # one object for all that is not known, so that rows compare equal
 Listener = Callable[[Mapping[str, float]], bool]
 
@@ -108,18 +109,20 @@ class Steps:
         gradient_norm: float = NAN,
         step_size: float = NAN,
         step: float = NAN,
+        rounding: float = 0.0,
         iteration: int | None = None,
         weights: Array | None = None,
         **more: float,
     ) -> dict[str, float]:
         """One more step.
 
-        dual: a proven lower bound of the minimum; the gap is then objective - dual, else an estimate or NaN. Rounding
-        may put a dual above the objective: the row has the objective then. step_size: what the direction was
-        multiplied by. step: how far the weights moved. more: columns that the family alone has.
+        dual: a proven lower bound of the minimum; the gap is then objective - dual, else an estimate or NaN. Where it
+        is above the objective by no more than rounding (1e-12 of it, or what the solver's sums may be off by), the row
+        has the objective; a bound that is further above is false, and stays to be seen. step_size: what the direction
+        was multiplied by. step: how far the weights moved. more: columns that the family alone has.
         """
         if not isnan(dual):
-            dual = dual if dual <= objective else objective
+            dual = objective if objective < dual <= objective + max(ROUNDING * abs(objective), rounding) else dual
             gap = objective - dual if isnan(gap) else gap
         now = time.perf_counter()
         row = {

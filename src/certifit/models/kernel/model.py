@@ -13,6 +13,7 @@ from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.folds import Candidate, Grid, Rounds, Subsets, shared_work
+from certifit.models.glm.start import Start, check_start, start_weights
 from certifit.models.kernel.base import KernelModel, UserKernel, kernel_of
 from certifit.models.kernel.certificate import KernelCertificate, certify
 from certifit.models.kernel.folds import KernelFolds, KernelPart, OpenColumns
@@ -58,6 +59,10 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         Steps of conjugate gradients.
     max_time : float > 0 or None, default None
         Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+    start : None, "zero", a whole number >= 0 or an array, default None
+        Where conjugate gradients begin, for models of more than 2,500 rows. "zero" and None: at no coefficients; a
+        whole number is the seed of standard normal numbers; an array has a number per row of the fit that has weight,
+        then the intercept.
     random_state : int >= 0, default 0
         Which rows the preconditioner and the landmarks are made of.
 
@@ -92,6 +97,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         tol: float = 1e-8,
         max_iter: int = 1000,
         max_time: float | None = None,
+        start: Start = None,
         random_state: int = 0,
     ) -> None:
         self.alpha = alpha
@@ -104,6 +110,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
+        self.start = start
         self.random_state = random_state
 
     def _task(self, source: Source, is_fitted: bool = False) -> KernelRidgeTask:
@@ -159,13 +166,21 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
 
     def _solve(self, task: KernelRidgeTask) -> Run[KernelState]:
         self._refuse_refuted(task.rows, allowed=self.indefinite == "allow")
-        return solve(task, int(self.max_iter), int(self.random_state))
+        start = None
+        if self.start is not None:
+            weights, intercepts = start_weights(self.start, 1, task.rows.n_points, task.fit_intercept)
+            start = weights[0] * task.y_scale, float(intercepts[0]) * task.y_scale
+        return solve(task, int(self.max_iter), int(self.random_state), start)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_start(self.start)
 
     def _keep(self, task: KernelRidgeTask, run: Run[KernelState]) -> None:
         self.X_fit_, self.dual_coef_, self.intercept_ = run.state.points, run.state.dual, run.state.intercept
         self._keep_rows(task.rows)
         self.alpha_ = task.alpha
-        self.n_iter_ = len(self.history_)
+        self.n_iter_ = max(int(self.history_[-1]["iteration"]), 1)
 
     def _state(self) -> KernelState:
         return KernelState(self.X_fit_, self.dual_coef_, self.intercept_)

@@ -18,6 +18,7 @@ from certifit.mathematics.kernels import Kernel
 from certifit.mathematics.kernels.stored import is_stored_kernel, kernel_from
 from certifit.models.agreement import NEAR, agree, alpha_problems, is_orthonormal
 from certifit.models.kernel.task import PRECOMPUTED
+from certifit.models.least_squares.modelfile import started
 from certifit.models.pca.modelfile import COMPONENTS, MOST_DIGITS
 from certifit.models.record import (
     CLAIM,
@@ -26,6 +27,7 @@ from certifit.models.record import (
     MAGNITUDE,
     NUMBER,
     NUMBER_FROM_0,
+    NUMBERED_HISTORY,
     PENALISED,
     TARGET,
     TARGET_NAME,
@@ -45,6 +47,7 @@ from certifit.models.record import (
     Shown,
     fields_at,
     history_rows,
+    more_columns,
     stored_numbers,
 )
 
@@ -168,10 +171,17 @@ def _ridge_problems(content: Content) -> Iterator[Problems]:
     }
 
 
+def _ridge_history(content: Content) -> list[dict[str, float]]:
+    return history_rows(content.arrays["history"], keys=("objective", "gap"), more=more_columns(content))
+
+
 KERNEL_RIDGE = (
     KEPT
     | PENALISED
     | history_of("objective", "gap")
+    | NUMBERED_HISTORY
+    | Record(derived={"history_": _ridge_history})
+    | started("b")
     | Record(
         fields={
             "certificate": fields_at("certificate_.*", {**CLAIM, "assumption": TEXT, "refuted": TEXT}),

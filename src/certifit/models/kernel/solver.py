@@ -35,21 +35,32 @@ Solve = Callable[[Array], Array]  # (B + alpha I)^-1 of columns
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what leaves float64 is refused at the end
 @one_blas_thread
-def solve(task: KernelRidgeTask, max_iter: int = 1000, seed: int = 0) -> Run[KernelState]:
-    """The optimum of a task, and its history."""
+def solve(
+    task: KernelRidgeTask, max_iter: int = 1000, seed: int = 0, start: tuple[Array, float] | None = None
+) -> Run[KernelState]:
+    """The optimum of a task, and its history. start: coefficients and intercept that conjugate gradients begin at."""
+    is_direct = task.rows.n_points <= DIRECT or not task.rows.is_proven
+    if start is not None and (is_direct or task.n_landmarks is not None or task.is_constant):
+        raise ValueError(
+            f"start needs conjugate gradients, which fit more than {DIRECT:,} rows of a proven kernel without "
+            f"landmarks. This fit of {task.rows.n_points:,} rows is solved directly: leave start out."
+        )
     if task.is_constant:
         return Run(task.state(task.rows.kept(), np.zeros(task.rows.n_points), float(task.y[0])))
     if task.n_landmarks is not None:
         return _on_landmarks(task, seed)
-    trace = _Trace(task)
-    is_direct = task.rows.n_points <= DIRECT or not task.rows.is_proven
+    trace = _Trace(task, first=1 if start is None else 0)
     apply = _factored(task) if is_direct else _iterated(task, max_iter, seed)
     root = np.sqrt(task.share)
     level = task.mean if task.fit_intercept else 0.0
-    solutions = apply(np.column_stack([root * (task.y - level), root]))
-    dual, shift = _balanced(root, solutions[:, 0], solutions[:, 1], 0.0, task.fit_intercept)
-    intercept = level + shift
-    for _ in range(REFINEMENTS):
+    if start is None:
+        solutions = apply(np.column_stack([root * (task.y - level), root]))
+        dual, shift = _balanced(root, solutions[:, 0], solutions[:, 1], 0.0, task.fit_intercept)
+        intercept = level + shift
+    else:
+        solutions = np.column_stack([root, apply(root[:, None])])
+        dual, intercept = start
+    for _ in range(REFINEMENTS + int(start is not None)):
         residual = trace.residual(dual, intercept)
         if residual is None or (not is_direct and trace.gap <= np.square(ENOUGH) * task.null):
             break
@@ -75,8 +86,8 @@ def _balanced(root: Array, solution: Array, ones: Array, excess: float, fit_inte
 class _Trace:
     """Residuals y - b - Gc - alpha c / s of the points tried, the best of them, and the history of the fit."""
 
-    def __init__(self, task: KernelRidgeTask) -> None:
-        self.task, self.steps = task, Steps(first=1)
+    def __init__(self, task: KernelRidgeTask, first: int = 1) -> None:
+        self.task, self.steps = task, Steps(first=first)
         self.best: tuple[Array, float] = (np.zeros(task.rows.n_points), 0.0)
         self.gap = np.inf
 

@@ -56,7 +56,7 @@ ROWS = (
         _lasso,
         _WORDS,
         _PARAMS,
-        (*PENALTY, "solver", *MAPS),
+        (*PENALTY, "solver", "start", *MAPS),
         sections=_SECTIONS,
         exact="sparse",
         commands=(
@@ -79,7 +79,7 @@ ROWS = (
         _elastic_net,
         replace(_WORDS, name="the elastic net (alpha = {alpha}, l1_ratio = {l1_ratio})"),
         {**_PARAMS, "l1_ratio": number(0.5, most=1.0, is_above=True, advice="For 0 use Ridge.")},
-        (*PENALTY, "solver", *MAPS),
+        (*PENALTY, "solver", "start", *MAPS),
         sections=_SECTIONS,
         exact="sparse",
         commands=(

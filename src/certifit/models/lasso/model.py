@@ -19,6 +19,7 @@ from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
+from certifit.models.glm.start import Start, check_start, start_weights
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
 from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns
@@ -49,6 +50,7 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
     alpha: float
     standardize: bool
     solver: str | CoordinateDescent
+    start: Start
     max_iter: int
 
     @property
@@ -127,7 +129,10 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
         sweeps = self._sweeps()
         if isinstance(task, LassoTask):
             if sweeps is not None:
-                return coordinate.solve_by_sweeps(task, sweeps, float(self.tol), int(self.max_iter))
+                start = None
+                if self.start is not None:
+                    start = start_weights(self.start, 1, task.source.n_features, False)[0][0]
+                return coordinate.solve_by_sweeps(task, sweeps, float(self.tol), int(self.max_iter), start)
             return coordinate.solve(task, float(self.tol), int(self.max_iter))
         if sweeps is not None:
             raise ValueError(
@@ -144,7 +149,13 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_start(self.start)
         if isinstance(self.solver, CoordinateDescent) or self.solver in (AUTO, COORDINATE):
+            if self._sweeps() is None and self.start is not None:
+                raise ValueError(
+                    "start needs a solver that takes steps: solver='auto' solves directly. Give "
+                    f"solver={COORDINATE!r} too."
+                )
             return
         known = isinstance(self.solver, str) and self.solver in SOLVERS
         if known or hasattr(self.solver, "minimise"):
@@ -201,6 +212,9 @@ class Lasso(LassoModel):
     solver : "auto", "coordinate-descent" or CoordinateDescent(record="weights"), default "auto"
         "auto" solves directly on the columns with a weight. Coordinate descent is the textbook's: one weight after the
         other; `history_` has the primal, the dual and their gap after every sweep.
+    start : None, "zero", a whole number >= 0 or an array, default None
+        Where coordinate descent begins: no weights, standard normal numbers of a seed, or a number per column of the
+        fit. The intercept is the best one at every step.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged.
@@ -230,6 +244,7 @@ class Lasso(LassoModel):
         bounds: Bounds = None,
         standardize: bool = False,
         solver: str | CoordinateDescent = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
@@ -242,6 +257,7 @@ class Lasso(LassoModel):
         self.bounds = bounds
         self.standardize = standardize
         self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -265,7 +281,7 @@ class ElasticNet(LassoModel):
     standardize : bool, default False
         Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
         standardised columns and target, stated in their units; alpha then has the unit of y.
-    fit_intercept, penalty_factors, bounds, solver, basis, encoder, tol, max_iter, max_time : as for Lasso
+    fit_intercept, penalty_factors, bounds, solver, start, basis, encoder, tol, max_iter, max_time : as for Lasso
 
     Attributes
     ----------
@@ -288,6 +304,7 @@ class ElasticNet(LassoModel):
         bounds: Bounds = None,
         standardize: bool = False,
         solver: str | CoordinateDescent = "auto",
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
@@ -301,6 +318,7 @@ class ElasticNet(LassoModel):
         self.bounds = bounds
         self.standardize = standardize
         self.solver = solver
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.least_squares.modelfile import LINEAR, NAMED, SOLVER
+from certifit.models.least_squares.modelfile import LINEAR, NAMED, SOLVER, started
 from certifit.models.record import PENALTY, Check, Content, Field, Problems, Record, history_rows, more_columns
 
 ITERATIONS = Check(
@@ -34,6 +34,7 @@ def _problems(content: Content) -> Iterator[Problems]:
 RECORD = (
     LINEAR
     | SOLVER
+    | started("p")
     | NAMED
     | Record(
         fields={

@@ -210,9 +210,13 @@ class CoordinateDescent:
 
 
 @one_blas_thread
-def solve_by_sweeps(task: LassoTask, solver: CoordinateDescent, tol: float, max_iter: int) -> Run[Weights]:
-    """Sweeps from no weights until the gap is within the tolerance; row 0 is the model without weights."""
+def solve_by_sweeps(
+    task: LassoTask, solver: CoordinateDescent, tol: float, max_iter: int, start: Array | None = None
+) -> Run[Weights]:
+    """Sweeps until the gap is within the tolerance; row 0 is the start, by default the model without weights."""
     at: Coordinates = _GramCoordinates(task) if isinstance(task, GramLasso) else _columns_of(task)
+    if start is not None:
+        _begin(task, at, start)
     steps, recorded = Steps(), []
     penalty, squares = at.penalty, at.squares
     before = np.zeros(len(squares))
@@ -233,6 +237,20 @@ def solve_by_sweeps(task: LassoTask, solver: CoordinateDescent, tol: float, max_
         at.balance()
     reason = steps.reason or ("" if gap.relative <= tol else f"It stopped after {max_iter} sweeps. Raise max_iter.")
     return Run(state, steps.rows, reason, np.array(recorded) if recorded else None)
+
+
+def _begin(task: LassoTask, at: Coordinates, start: Array) -> None:
+    """Take weights in the user's units, with the intercept that suits them."""
+    outside = np.flatnonzero((start < task.strengths.lower) | (start > task.strengths.upper))
+    if len(outside):
+        name = task.source.names[int(outside[0])]
+        raise ValueError(f"start of {name!r} is {start[outside[0]]:g}, which is outside of its bounds.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        weights = at.from_user(start)
+    if not np.isfinite(weights).all():
+        raise ValueError("start must be numbers whose products with the columns are within float64.")
+    at.weights[:] = weights
+    at.balance()
 
 
 def _best(w: float, slope: float, square: float, j: int, penalty: Penalties) -> float:
@@ -275,6 +293,9 @@ class Coordinates(Protocol):
     def balance(self) -> None:
         """What is settled after a sweep."""
 
+    def from_user(self, coef: Array) -> Array:
+        """Scaled weights of those in the user's units."""
+
     def state(self) -> Weights:
         """The weights in the user's units."""
 
@@ -301,6 +322,12 @@ class _GramCoordinates:
     def balance(self) -> None:
         """The intercept is best at every point: columns are centred. Slopes are summed anew, without old roundings."""
         self._slopes = self.task.common.moment - self._matrix @ self.weights
+
+    def from_user(self, coef: Array) -> Array:
+        """Scaled weights of those in the user's units."""
+        scaled = self.task.to_scaled(Weights(coef, 0.0))[0]
+        shares = self.task.common.shares
+        return np.asarray(np.where(shares > 0, scaled / np.where(shares > 0, shares, 1.0), 0.0))
 
     def state(self) -> Weights:
         """The weights in the user's units."""
@@ -336,6 +363,11 @@ class _ColumnCoordinates:
         residual = self.task.y - self._X @ self.weights
         self._intercept = float(self._share @ residual) if self.task.fit_intercept else 0.0
         self._residual = residual - self._intercept
+
+    def from_user(self, coef: Array) -> Array:
+        """Scaled weights of those in the user's units."""
+        s = self.task.scaling
+        return np.asarray(coef * s.y_scale / s.scale * self.task.units)
 
     def state(self) -> Weights:
         """The weights in the user's units."""

@@ -211,11 +211,18 @@ def _given_start(content: Content) -> object:
 
 # The solver of the user's choice; files of versions without one have none.
 SOLVER = Record(named={"solver": Field(one_of(*SOLVERS), get=_solver, is_left_out=True)})
-STARTED = SOLVER | Record(
-    fields={"start": Field(START, get=start_word, is_left_out=True)},
-    arrays={"start": Array(("1", "k"), get=start_array, when=lambda metadata: metadata.get("start") == "given")},
-    settings={"start": Setting(asked_start, _given_start)},
-)
+
+
+def started(size: str) -> Record:
+    """Where the steps began, of models with so many numbers; files of versions without a start have none."""
+    return Record(
+        fields={"start": Field(START, get=start_word, is_left_out=True)},
+        arrays={"start": Array(("1", size), get=start_array, when=lambda metadata: metadata.get("start") == "given")},
+        settings={"start": Setting(asked_start, _given_start)},
+    )
+
+
+STARTED = SOLVER | started("k")
 LEAST_SQUARES = LINEAR | NUMBERED_HISTORY | STARTED | Record(checks=(_direction_problems,))
 RIDGE = LEAST_SQUARES | Record(switches=("standardize",))
 
@@ -268,3 +275,4 @@ RECORD = (
         checks=(_problems,),
     )
 )
+QUANTILE = RECORD | started("k")

@@ -65,7 +65,7 @@ ROWS = (
             "max_iter": count(200, most=1_000_000),
             "max_time": MAX_TIME,
         },
-        MAPS,
+        ("start", *MAPS),
         verb=always(Verb.GATHER),
         sections=always(("coefficients",)),
         metric=_pinball_loss,
@@ -78,5 +78,6 @@ ROWS = (
                 fixed={"standardize": True},
             ),
         ),
+        record="models.least_squares.modelfile:QUANTILE",
     ),
 )

@@ -7,6 +7,7 @@ from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
+from certifit.models.glm.start import Start, check_start, start_weights
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
@@ -38,6 +39,10 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         The intercept is never penalised.
     standardize : bool, default False
         As for Lasso: the penalty is one of weights times the standard deviations of their columns.
+    start : None, "zero", a whole number >= 0 or an array, default None
+        Where the interior point method begins. None is least squares, moved to the quantile of its residuals; "zero" no
+        weights and no intercept; a whole number the seed of standard normal numbers; an array has a number per column
+        of the fit, then the intercept. Columns that repeat others have no weight from the first step on.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-8
         Largest relative gap that counts as converged. The fit goes to its rounding floor anyway.
@@ -49,7 +54,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
     Attributes
     ----------
     coef_, intercept_, alpha_, certificate_, rank_, condition_, null_space_ : as for Ridge
-    history_ : primal and dual objective and their gap after every step
+    history_ : primal and dual objective and their gap after every step; row 0 is the start
     n_iter_ : number of steps
 
     >>> import numpy as np
@@ -68,6 +73,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         *,
         fit_intercept: bool = True,
         standardize: bool = False,
+        start: Start = None,
         basis: Basis | None = None,
         encoder: TableEncoder | None = None,
         tol: float = 1e-8,
@@ -78,6 +84,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.start = start
         self.basis = basis
         self.encoder = encoder
         self.tol = tol
@@ -89,7 +96,11 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         return QuantileTask(source, quantile, strength, bool(self.fit_intercept), bool(self.standardize))
 
     def _solve(self, task: QuantileTask) -> Run[Weights]:
-        return solve(task, int(self.max_iter))
+        start = None
+        if self.start is not None:
+            weights, intercepts = start_weights(self.start, 1, task.source.n_features, task.fit_intercept)
+            start = Weights(weights[0], float(intercepts[0]))
+        return solve(task, int(self.max_iter), start)
 
     def _certified(self, task: QuantileTask, state: Weights) -> Certificate:
         return certify(task, state, float(self.tol))
@@ -97,7 +108,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
     def _keep(self, task: QuantileTask, run: Run[Weights]) -> None:
         self.coef_, self.intercept_, self.alpha_ = run.state.coef, run.state.intercept, task.alpha
         self.null_space_, self.null_intercept_ = task.null_space()
-        self.n_iter_ = len(self.history_)
+        self.n_iter_ = max(int(self.history_[-1]["iteration"]), 1)
 
     def _state(self) -> Weights:
         return Weights(self.coef_, self.intercept_)
@@ -107,6 +118,10 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
             "standard errors of a quantile need the density of the noise at it. Use Bootstrap to refit on resampled "
             "rows."
         )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_start(self.start)
 
     def _is_determined(self) -> bool:
         return False  # what holds for least squares of these rows says nothing of this fit

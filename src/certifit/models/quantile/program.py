@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.minimise.steps import Steps
+from certifit.minimise.steps import NAN, Steps
 
 STEP = 0.99995  # share of the way to the border of the box that a step takes
 CENTRE = 0.1  # of the mean loss: the products x p and s m at the start
@@ -27,7 +27,8 @@ LEAST_FREEDOM = 1e-14  # of the largest: rows that move less count alike
 NO_RANK = 1e-13  # share of the largest pivot below which a pivot is 0
 GOOD = 1e-12  # share of the objective: the gap at which the interior point method ends
 LEAST_MOVE = 1e-6  # share of a full step: shorter ones are no progress
-FEASIBLE = 1e-8  # of the distance at the start: a dual point this near to its plane gives a bound
+FEASIBLE = 1e-14  # of the distance at the start: a dual point this near to its plane gives a bound but for rounding
+LOST = 1e-13  # of all targets times their boxes: what the sum of a dual may be off by
 SMALL_SHIFT = 1e-15  # share of the diagonal that is added where a matrix is singular to rounding
 
 Matrix: TypeAlias = Any  # a dense array, or CSR of SciPy, which has no types
@@ -166,7 +167,9 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int, unit
     x, s = _centred(r, program.upper - program.lower, mu)
     v = np.where(x < s, program.lower + x, program.upper - s)
     m, p = mu / s, mu / x
-    steps = Steps(first=1)
+    steps = Steps()
+    off = LOST * float(np.abs(program.target) @ (program.upper - program.lower)) / unit  # by rounding
+    steps.add((program.loss(r) - float(right @ z)) / unit, dual=NAN if right.any() else 0.0)  # no loss is negative
     is_converged, slack = False, EXACT * float(np.abs(program.target) @ (program.upper - program.lower))
     n, outside = max(2 * len(r), 1), 1.0  # the share that is left of A'v - right of the start
     for _ in range(max_iter):
@@ -194,7 +197,7 @@ def interior_point(program: Program, right: Array, z: Array, max_iter: int, unit
         primal = program.loss(r) - float(right @ z)
         dual = float(program.target @ v) if outside <= FEASIBLE else 0.0  # no loss is negative
         gap = float(x @ p + s @ m)
-        steps.add(primal / unit, dual=dual / unit, step_size=by_loss)
+        steps.add(primal / unit, dual=dual / unit, step_size=by_loss, rounding=off)
         if steps.is_over:
             break
         if gap <= max(GOOD * abs(primal), slack) or not np.isfinite(gap):

@@ -35,8 +35,8 @@ NOTHING = 1e-20  # of the target's size: a weight below it changes no prediction
 
 
 @one_blas_thread
-def solve(task: QuantileTask, max_iter: int) -> Run[Weights]:
-    """The best fit, its history, and why it did not converge."""
+def solve(task: QuantileTask, max_iter: int, start: Weights | None = None) -> Run[Weights]:
+    """The best fit, its history, and why it did not converge. start: where the interior point method begins."""
     if not _varies(task) or not len(task.kept) + int(task.fit_intercept):
         level = float(task.y[0]) if task.fit_intercept else 0.0
         loss = task.loss(task.y - level) / (task.sum_weight * task.scaling.y_scale)
@@ -44,9 +44,9 @@ def solve(task: QuantileTask, max_iter: int) -> Run[Weights]:
         return Run(task.state(np.zeros(task.source.n_features), level), [best])
     problem = _Centred.of(task)
     program = problem.program
-    start = _least_squares(program, task.weight, task.quantile)
+    z = _least_squares(program, task.weight, task.quantile) if start is None else problem.from_state(start)
     unit = task.sum_weight * task.scaling.y_scale
-    inner = interior_point(program, np.zeros(program.n_columns), start, max_iter, unit)
+    inner = interior_point(program, np.zeros(program.n_columns), z, max_iter, unit)
     vertex = _vertex(program, inner.z, inner.freedom)
     z, rows = _least_squares_of_best(program, vertex, task.weight)
     weights, intercept = _of_less_rounding(task, *problem.settled(z, rows))
@@ -77,6 +77,14 @@ class _Centred:
         if task.fit_intercept and not sp.issparse(task.X):
             shift = (task.weight @ task.X[:, task.kept]) / task.sum_weight
         return _Centred(task, task.program(shift, task.y - level), shift, level)
+
+    def from_state(self, state: Weights) -> Array:
+        """The vector of the program that a state in the user's units is."""
+        at = self.task.at(state)
+        weights = at.weights[self.task.kept]
+        if not self.task.fit_intercept:
+            return weights
+        return np.append(weights, at.intercept + float(self.shift @ weights) - self.level)
 
     def settled(self, z: Array, rows: Array) -> tuple[Array, float]:
         """Weights and intercept of all columns that meet some rows of the program to the last bits."""
