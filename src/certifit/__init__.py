@@ -121,6 +121,12 @@ _MODULES = {
     "evaluation.bias_variance": ("bias_variance",),
     "evaluation.importance": ("permutation_importance",),
     "evaluation.pictures.tree": ("TreeDisplay",),
+    "evaluation.pictures.kernels": (
+        "AlphaWidthDisplay",
+        "FeatureSpaceDisplay",
+        "GramDisplay",
+        "WidthDisplay",
+    ),
     "evaluation.pictures.boosting": (
         "BoostingDisplay",
         "MarginDisplay",

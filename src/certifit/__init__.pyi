@@ -54,6 +54,10 @@ from certifit.evaluation.pictures.convergence import ConvergenceDisplay as Conve
 from certifit.evaluation.pictures.dependence import DependenceDisplay as DependenceDisplay
 from certifit.evaluation.pictures.dependence import ImportanceDisplay as ImportanceDisplay
 from certifit.evaluation.pictures.influence import InfluenceDisplay as InfluenceDisplay
+from certifit.evaluation.pictures.kernels import AlphaWidthDisplay as AlphaWidthDisplay
+from certifit.evaluation.pictures.kernels import FeatureSpaceDisplay as FeatureSpaceDisplay
+from certifit.evaluation.pictures.kernels import GramDisplay as GramDisplay
+from certifit.evaluation.pictures.kernels import WidthDisplay as WidthDisplay
 from certifit.evaluation.pictures.roc_and_precision import PrecisionRecallDisplay as PrecisionRecallDisplay
 from certifit.evaluation.pictures.roc_and_precision import RocCurveDisplay as RocCurveDisplay
 from certifit.evaluation.pictures.tree import TreeDisplay as TreeDisplay

@@ -72,6 +72,8 @@ influence     None, or n_coefficients, df_resid, mean_leverage, grid (log10 leve
               high_leverage, far, much: counts of rows,
               rows [{row (from 0), leverage, residual, studentised, cooks_distance, dffits}], sentences
 outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
+similarity    None, or of a model that keeps its rows for a kernel: kernel (in one line), n_kept, means (of k, groups x
+              groups of rows by prediction), near (mean within groups), far (lowest against highest), sentences
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,
               prediction_moves (bound, root mean square; None: no bound), fault (why there is no proof, or None),
               remedy (what to do then), is_local (an estimate near the fit, no proof),

@@ -29,11 +29,13 @@ from certifit.report.pictures import (
     convergence,
     deciding,
     influence,
+    kernels,
     residuals,
     roc_and_precision,
     selection,
 )
 from certifit.report.quality import deviance_facts, quality_facts
+from certifit.report.similarity import similarity_facts
 from certifit.report.text import Table
 
 
@@ -81,6 +83,7 @@ SECTIONS = (
     Section("residuals", "quality", "Residuals", "Residuals"),
     Section("influence", "influence", "Which rows does it hang on?", "Influence", influence_facts),
     Section("outliers", "outliers", "Which rows are held back?", "Outliers", outlier_facts),
+    Section("similarity", "similarity", "How alike are rows to the kernel?", "Kernel", similarity_facts),
     Section("proof", "certificate", _proof, _converged, certificate_facts),
     Section("steps", "history", "How did it get there?", "Steps", history_facts),
     Section("use", "usage", "Use the model", "Use the model", tell=usage),
@@ -248,6 +251,9 @@ PICTURES = (
     Picture("influence", "influence", influence.draw, "Leverage and residual of every row.",
             "Far right: unusual in its columns. Far up or down: unusual in the target. Both: it moves the fit. The "
             "numbered rows have the largest Cook's distance."),
+    Picture("gram", "similarity", kernels.draw, "The kernel between rows.",
+            "Darker is more alike. A sharp diagonal: only near rows share what is learned; one shade: the width is too "
+            "large. Each cell is the mean over two groups of 5 rows or more."),
     Picture("gaps", "steps", convergence.draw, "Excess over the best, step by step.",
             "By the solver's own reckoning; the proof above does not rely on it."),
 )  # fmt: skip

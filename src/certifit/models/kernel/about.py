@@ -75,9 +75,10 @@ ROWS = (
             "max_time": MAX_TIME,
             "random_state": count(0, least=0),
         },
-        _KERNEL,
+        (*_KERNEL, "start"),
         verb=always(Verb.GATHER),
         keeps=Keeps.ALL_ROWS,
+        sections=always(("similarity",)),
         commands=(
             Command(
                 "kernel-ridge",
@@ -114,6 +115,7 @@ ROWS = (
         _KERNEL,
         verb=always(Verb.GATHER),
         keeps=Keeps.ALL_ROWS,
+        sections=always(("similarity",)),
         record="models.kernel.modelfile:KERNEL_LMS",
     ),
     Learner(

@@ -13,7 +13,7 @@ from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.folds import Candidate, Grid, Rounds, Subsets, shared_work
-from certifit.models.glm.start import Start, check_start, start_weights
+from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.kernel.base import KernelModel, UserKernel, kernel_of
 from certifit.models.kernel.certificate import KernelCertificate, certify
 from certifit.models.kernel.folds import KernelFolds, KernelPart, OpenColumns

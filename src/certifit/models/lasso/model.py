@@ -19,7 +19,7 @@ from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
-from certifit.models.glm.start import Start, check_start, start_weights
+from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
 from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns

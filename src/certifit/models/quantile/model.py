@@ -7,7 +7,7 @@ from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
-from certifit.models.glm.start import Start, check_start, start_weights
+from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
