@@ -428,6 +428,25 @@ LABELLED = Record(
     has_labels=True, told=(lambda metadata: {"n_classes": metadata["labels"]["count"]},), shown=(show_labels,)
 )
 TARGET_NAME = {"target": Field(TEXT, "target_name_")}
+
+
+def _is_standardised(metadata: Metadata) -> bool:
+    return bool(metadata["parameters"]["standardize"])
+
+
+def _scale_problems(content: Content) -> Iterator[Problems]:
+    yield {"a scale that is not above 0": (content.arrays.get("state.scale", np.ones(1)) <= 0).any()}
+
+
+# Mean and scale of the columns, None without standardize.
+STANDARDISED = Record(
+    arrays={f"state.{name}": Array(("p",), at=f"{name}_", when=_is_standardised) for name in ("mean", "scale")},
+    derived={
+        "mean_": lambda content: content.arrays.get("state.mean"),
+        "scale_": lambda content: content.arrays.get("state.scale"),
+    },
+    checks=(_scale_problems,),
+)
 LENGTH_OF_HISTORY = Field(COUNT_FROM_1, get=lambda model: len(model.history_))
 ITERATIONS = Array(("m",), "int64", get=lambda model: [int(row["iteration"]) for row in model.history_])
 

@@ -29,6 +29,7 @@ from certifit.models.record import (
     NUMBER_FROM_0,
     NUMBERED_HISTORY,
     PENALISED,
+    STANDARDISED,
     TARGET,
     TARGET_NAME,
     TEXT,
@@ -82,10 +83,6 @@ def _has_points(metadata: Metadata) -> bool:
     return bool(metadata["kernel"]["asked"] != PRECOMPUTED)
 
 
-def _is_standardised(metadata: Metadata) -> bool:
-    return bool(metadata["parameters"]["standardize"])
-
-
 def _kept_problems(content: Content) -> Iterator[Problems]:
     """A kernel that is not the one asked for, or rows that are not those of the fit."""
     metadata = content.metadata
@@ -98,7 +95,6 @@ def _kept_problems(content: Content) -> Iterator[Problems]:
         "another kernel than the one that was asked for": is_other,
         f"{n_points} rows kept of {n_rows}": n_points > n_rows,
         "columns that are not the rows of a precomputed kernel": not has_points and n_points != len(content.columns),
-        "a scale that is not above 0": _is_standardised(metadata) and (content.arrays["state.scale"] <= 0).any(),
     }
 
 
@@ -129,7 +125,7 @@ def history_of(*keys: str) -> Record:
 
 
 # Every model of a kernel: the kernel, and the rows that are kept.
-KEPT = Record(
+KEPT = STANDARDISED | Record(
     fields={
         "kernel": {
             "asked": Field(
@@ -140,17 +136,11 @@ KEPT = Record(
         },
         "n_points": Field(COUNT, get=lambda model: len(model.dual_coef_)),
     },
-    arrays={
-        "state.mean": Array(("p",), at="mean_", when=_is_standardised),
-        "state.points": Array(("r", "p"), at="X_fit_", when=_has_points),
-        "state.scale": Array(("p",), at="scale_", when=_is_standardised),
-    },
+    arrays={"state.points": Array(("r", "p"), at="X_fit_", when=_has_points)},
     settings={"kernel": Setting(_asked, _given)},
     derived={
         "kernel_": _fitted,
         "X_fit_": lambda content: content.arrays.get("state.points", np.zeros((0, len(content.columns)))),
-        "mean_": lambda content: content.arrays.get("state.mean"),
-        "scale_": lambda content: content.arrays.get("state.scale"),
     },
     sizes=(lambda metadata: {"r": metadata["n_points"]},),
     checks=(_kept_problems,),

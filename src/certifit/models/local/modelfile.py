@@ -22,6 +22,7 @@ from certifit.models.record import (
     COUNT_FROM_1,
     MAGNITUDE,
     NUMBER_FROM_0,
+    STANDARDISED,
     TARGET,
     TARGET_NAME,
     TEXT,
@@ -62,10 +63,6 @@ def _n_terms(metadata: Metadata, d: int) -> int:
     return (0, d, d + d * (d + 1) // 2)[DEGREES[metadata["parameters"]["terms"]]]
 
 
-def _is_standardised(metadata: Metadata) -> bool:
-    return bool(metadata["parameters"]["standardize"])
-
-
 def _problems(content: Content) -> Iterator[Problems]:
     metadata, parameters, arrays = content.metadata, content.parameters, content.arrays
     stored = metadata["certificate"]
@@ -77,7 +74,6 @@ def _problems(content: Content) -> Iterator[Problems]:
         "an error below 0": (curve < 0).any() or (arrays["history"] < 0).any(),
         "more distinct rows than rows": metadata["n_points"] > metadata["data"]["n_rows"],
         "a weight that is not above 0": (arrays["state.weight"] <= 0).any(),
-        "a scale that is not above 0": _is_standardised(metadata) and (arrays["state.scale"] <= 0).any(),
         "other coefficients than its columns have": arrays["state.coefficients"].shape[1]
         != 1 + _n_terms(metadata, len(content.columns)),
         "another number of rows than its certificate": stored["n_kept"] != metadata["n_points"],
@@ -98,7 +94,7 @@ def _show(content: Content) -> Shown:
     }
 
 
-LOCAL = Record(
+LOCAL = STANDARDISED | Record(
     fields={
         "certificate": fields_at(
             "certificate_.*",
@@ -123,9 +119,7 @@ LOCAL = Record(
         "curve": Array(("t", "2"), may_be_infinite=True, at="curve_"),
         "history": Array(("1", "1"), may_be_infinite=True, get=lambda model: [[model.history_[0]["objective"]]]),
         "state.coefficients": Array(("c", "k"), at="local_coef_"),
-        "state.mean": Array(("p",), at="mean_", when=_is_standardised),
         "state.rows": Array(("r", "p"), at="X_fit_"),
-        "state.scale": Array(("p",), at="scale_", when=_is_standardised),
         "state.weight": Array(("r",), at="weight_fit_"),
         "state.y": Array(("r",), at="y_fit_"),
     },
@@ -134,11 +128,7 @@ LOCAL = Record(
         "terms": Field(one_of(*DEGREES), get=_name("terms")),
         "weights": Field(one_of(*KINDS), get=_name("weights")),
     },
-    derived={
-        "history_": lambda content: history_rows(content.arrays["history"], keys=("objective",)),
-        "mean_": lambda content: content.arrays.get("state.mean"),
-        "scale_": lambda content: content.arrays.get("state.scale"),
-    },
+    derived={"history_": lambda content: history_rows(content.arrays["history"], keys=("objective",))},
     sizes=(
         lambda metadata: {
             "r": metadata["n_points"],

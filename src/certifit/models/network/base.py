@@ -11,6 +11,7 @@ from certifit.data.columns import Array, dense_rows
 from certifit.data.gate import predict_rows
 from certifit.data.source import Block, Source
 from certifit.data.user_types import UserRows, UserTarget
+from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.row_pass import RowOrder
 from certifit.minimise.steps import NAN
@@ -29,31 +30,6 @@ from certifit.models.network.task import ROWS_OF_DEFAULT, NetworkState, NetworkT
 class Network(TaskEstimator[NetworkTask, NetworkState]):
     """A network. parameters_: all weights and biases end to end; layer_weights_, layer_biases_: of every layer."""
 
-    hidden_layer_sizes: Sequence[int]
-    activation: str
-    leak: float
-    biases: bool
-    output_bias: bool
-    solver: str
-    alpha: float | None
-    batch_size: int | None
-    learning_rate: float
-    schedule: str
-    decay: float
-    momentum: float
-    max_iter: int
-    max_time: float | None
-    least_fall: float
-    n_iter_no_change: int
-    early_stopping: bool
-    validation_fraction: float
-    n_starts: int
-    polish: bool
-    standardize: bool
-    shuffle: bool
-    dtype: str
-    random_state: int
-    start: Sequence[object] | None
     certificate_: NetworkCertificate
     parameters_: Array
     starts_: Array
@@ -65,6 +41,63 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
     level_: float
     size_: float
     _moments: tuple[Array, Array, int, int]  # of Adam or the velocity, steps and passes, between calls of partial_fit
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        *,
+        activation: str = "relu",
+        leak: float = 0.01,
+        biases: bool = True,
+        output_bias: bool = True,
+        solver: str = "adam",
+        alpha: float | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        schedule: str = "constant",
+        decay: float = 0.0,
+        momentum: float = 0.9,
+        max_iter: int = 200,
+        max_time: float | None = None,
+        least_fall: float = 1e-4,
+        n_iter_no_change: int = 10,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_starts: int = 1,
+        polish: bool = False,
+        standardize: bool = True,
+        shuffle: bool = True,
+        dtype: str = "float32",
+        random_state: int = 0,
+        start: Sequence[object] | None = None,
+        encoder: TableEncoder | None = None,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.leak = leak
+        self.biases = biases
+        self.output_bias = output_bias
+        self.solver = solver
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.decay = decay
+        self.momentum = momentum
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.least_fall = least_fall
+        self.n_iter_no_change = n_iter_no_change
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_starts = n_starts
+        self.polish = polish
+        self.standardize = standardize
+        self.shuffle = shuffle
+        self.dtype = dtype
+        self.random_state = random_state
+        self.start = start
+        self.encoder = encoder
 
     def _loss(self) -> NetworkLoss:
         raise NotImplementedError

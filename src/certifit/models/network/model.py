@@ -114,34 +114,36 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         start: Sequence[object] | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
+        super().__init__(
+            hidden_layer_sizes,
+            activation=activation,
+            leak=leak,
+            biases=biases,
+            output_bias=output_bias,
+            solver=solver,
+            alpha=alpha,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            schedule=schedule,
+            decay=decay,
+            momentum=momentum,
+            max_iter=max_iter,
+            max_time=max_time,
+            least_fall=least_fall,
+            n_iter_no_change=n_iter_no_change,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_starts=n_starts,
+            polish=polish,
+            standardize=standardize,
+            shuffle=shuffle,
+            dtype=dtype,
+            random_state=random_state,
+            start=start,
+            encoder=encoder,
+        )
         self.loss = loss
         self.delta = delta
-        self.activation = activation
-        self.leak = leak
-        self.biases = biases
-        self.output_bias = output_bias
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.decay = decay
-        self.momentum = momentum
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.least_fall = least_fall
-        self.n_iter_no_change = n_iter_no_change
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_starts = n_starts
-        self.polish = polish
-        self.standardize = standardize
-        self.shuffle = shuffle
-        self.dtype = dtype
-        self.random_state = random_state
-        self.start = start
-        self.encoder = encoder
 
     def partial_fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
         """One pass over more rows, from the weights so far. Nothing is certified: `certify(X, y)` looks at all rows."""
@@ -177,44 +179,13 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
 
     Parameters
     ----------
-    hidden_layer_sizes : tuple of int, default (100,)
-        Units of every hidden layer; () is a linear model.
-    activation : {"relu", "leaky-relu", "tanh", "sigmoid", "identity"}, default "relu"
-        relu'(0) = 0; leaky-relu has the slope `leak` (default 0.01) below 0, and at 0.
-    biases, output_bias : bool, default True
-        Whether hidden layers and the output have biases. Biases are not penalised.
-    solver : {"adam", "sgd", "gradient-descent", "lbfgs"}, default "adam"
-        Adam and SGD step after every batch; gradient descent and L-BFGS use all rows for a step.
-    alpha : float >= 0 or None, default None
-        Strength of the penalty alpha/2 sum of squared weights. None is 1e-4 / min(200, n), that of scikit-learn.
-    batch_size : int or None, default None
-        Rows of a batch; None is min(200, n).
-    learning_rate, schedule, decay : 1e-3, "constant", 0
-        The step after t steps: learning_rate, over (1 + decay t) ("inverse") or its root ("inverse-root").
-    momentum : float in [0, 1), default 0.9
-        Of SGD and gradient descent.
-    max_iter, least_fall, n_iter_no_change : 200 epochs, 1e-4, 10
-        It ends where the loss has not fallen by least_fall for so many epochs.
-    max_time : seconds or None
-    early_stopping, validation_fraction : False, 0.1
-        Hold out a share of the rows, and keep the weights of the epoch with the least loss on them.
-    n_starts : int, default 1
-        Random starts; the best end is kept, and starts_ has the objectives of all.
-    polish : bool, default False
-        Refit the output layer given the hidden features, a convex problem with a proof.
-    standardize : bool, default True
-        The network sees (x - mean) / standard deviation of every column, and of y for losses of y - z. partial_fit
-        takes those of the rows of its first call, and their number for the default of alpha.
-    shuffle, random_state : True, 0
-    dtype : {"float32", "float64"}, default "float32"
-    start : list of weights per layer, or None
-        W (outputs x inputs), or (W, b), of every layer. None draws them.
-    encoder : as for LinearRegression
+    hidden_layer_sizes, activation, leak, biases, output_bias, solver, alpha, batch_size, learning_rate, schedule,
+    decay, momentum, max_iter, max_time, least_fall, n_iter_no_change, early_stopping, validation_fraction, n_starts,
+    polish, standardize, shuffle, random_state, dtype, start, encoder : as for MLPRegressor
 
     Attributes
     ----------
-    layer_weights_, layer_biases_ : per layer; starts_ : objectives of all starts; n_iter_ : epochs
-    history_ : one row per epoch: objective as its batches were met, held_out loss; certificate_ : what was checked
+    as for MLPRegressor
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -223,63 +194,6 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
     >>> model.predict(X).tolist(), model.certificate_.holds
     ([0, 1, 1, 0], True)
     """
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (100,),
-        *,
-        activation: str = "relu",
-        leak: float = 0.01,
-        biases: bool = True,
-        output_bias: bool = True,
-        solver: str = "adam",
-        alpha: float | None = None,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-3,
-        schedule: str = "constant",
-        decay: float = 0.0,
-        momentum: float = 0.9,
-        max_iter: int = 200,
-        max_time: float | None = None,
-        least_fall: float = 1e-4,
-        n_iter_no_change: int = 10,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_starts: int = 1,
-        polish: bool = False,
-        standardize: bool = True,
-        shuffle: bool = True,
-        dtype: str = "float32",
-        random_state: int = 0,
-        start: Sequence[object] | None = None,
-        encoder: TableEncoder | None = None,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.activation = activation
-        self.leak = leak
-        self.biases = biases
-        self.output_bias = output_bias
-        self.solver = solver
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.decay = decay
-        self.momentum = momentum
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.least_fall = least_fall
-        self.n_iter_no_change = n_iter_no_change
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_starts = n_starts
-        self.polish = polish
-        self.standardize = standardize
-        self.shuffle = shuffle
-        self.dtype = dtype
-        self.random_state = random_state
-        self.start = start
-        self.encoder = encoder
 
     def partial_fit(
         self,
