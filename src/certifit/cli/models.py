@@ -21,7 +21,9 @@ AUTO = "auto"
 SHARED = {"degree": "basis", "no_intercept": "fit_intercept"}  # what they set
 SUMS = (Simplicity.P_VALUES, Simplicity.COEFFICIENTS)
 OFFSETS = ("offset", "exposure")
-MOST_WORK = 5e8  # nanoseconds of a fit, which auto makes ten times: some five seconds of one core for a model
+# Nanoseconds of a fit that auto makes ten times unasked: some twenty seconds of a core for a model, three for one that
+# is taken only where nothing simpler does as well.
+MOST_WORK = dict.fromkeys(Simplicity, 2e9) | {Simplicity.HOLDS_ROWS: 3e8}
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class Candidate:
         from certifit.selection.compare.cross_validated import CrossValidated
 
         return self.estimator if self.rule is None else CrossValidated(self.estimator, rule=self.rule)
+
+
+def _is_slow(command: Command, n_rows: int, n_columns: int) -> bool:
+    return command.work is not None and command.work(n_rows, n_columns) > MOST_WORK[command.simplicity]
 
 
 def _place(simplicity: Simplicity) -> int:
@@ -163,8 +169,7 @@ class Choice:
         """Of models that are compared those whose folds are quick enough unasked, and a note on the others."""
         if self.kind != AUTO:
             return tuple(kinds), []
-        work = {kind: KINDS[kind].command.work for kind in kinds}
-        slow = [kind for kind, of_fit in work.items() if of_fit is not None and of_fit(n_rows, n_columns) > MOST_WORK]
+        slow = [kind for kind in kinds if _is_slow(KINDS[kind].command, n_rows, n_columns)]
         if not slow:
             return tuple(kinds), []
         labels = _and([KINDS[kind].command.label for kind in slow])

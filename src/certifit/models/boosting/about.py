@@ -65,7 +65,7 @@ _RATE = Option("learning_rate", "R", "boosting: shrinks every step.", "learning_
 
 def _work(n_rows: int, n_columns: int) -> float:
     """400 rounds, each with histograms of the rows and of the leaves."""
-    return 400.0 * n_columns * (2.0 * n_rows + 250_000.0)
+    return 400.0 * (n_columns * (6.0 * n_rows + 60_000.0) + 60.0 * n_rows)
 
 
 def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
