@@ -66,6 +66,10 @@ deciding      None, or what decides between classes: what: words | odds | spread
               that decide most [{name, column, is_share (mean is a share of rows), log_odds,
               evidence, count, mean, sd: a number per class, or None}],
               sentences; see report/deciding.py for the formulas
+splits        None, or of a model of trees: nodes (None, or of a single tree, in the order of reading [{node, depth,
+              reached_by, question, answer, share, parts (shares of the classes, or where the mean lies), is_cut,
+              n_rows, ...}]), labels, n_nodes, columns [{name, share (of the gains of all splits), low, high}], n_other,
+              rounds (None, or {name of a line: values per round}), sentences
 path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lines [{name, entered (the largest alpha
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences
 influence     None, or n_coefficients, df_resid, mean_leverage, grid (log10 leverage, studentised residual),

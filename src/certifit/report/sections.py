@@ -33,9 +33,11 @@ from certifit.report.pictures import (
     residuals,
     roc_and_precision,
     selection,
+    splits,
 )
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.similarity import similarity_facts
+from certifit.report.splits import split_facts
 from certifit.report.text import Table
 
 
@@ -74,6 +76,7 @@ SECTIONS = (
     Section("classes", "classes", "Which classes does it confuse?", "Classes", class_facts),
     Section("probabilities", "classes", "How good are its probabilities?", "Probabilities"),
     Section("deciding", "deciding", "What decides?", "What decides", deciding_facts),
+    Section("splits", "splits", "What does it split on?", "Splits", split_facts),
     Section("data", "data", "Data", "Data", data_facts),
     Section("warnings", "notices", "Warnings", "Warnings"),
     Section("coefficients", "coefficients", _coefficients, "Coefficients", coefficient_facts),
@@ -181,6 +184,22 @@ def _deciding(context: Table) -> str:
     return f"To the right speaks for {label}, to the left for {other}. 0.69 doubles the odds, 2.3 is ten times."
 
 
+def _shares(context: Table) -> str:
+    rows, other = context["splits"]["columns"], context["splits"]["n_other"]
+    more = f" {text.plural(other, 'smaller column')} not drawn." if other else ""
+    whiskers = " Whiskers: 95 % intervals of the mean over the trees." if rows[0]["low"] is not None else ""
+    return f"The share of all that splits take from impurity or loss, on the rows of the fit.{whiskers}{more}"
+
+
+def _rounds(context: Table) -> str:
+    lines = context["splits"]["rounds"]
+    if "bound on it" in lines:
+        return "The share of wrong rows of the fit stays under its proven bound."
+    if "loss on rows held out" in lines:
+        return "Where the loss on the rows held out rises, further rounds fit noise."
+    return "On the rows of the fit it falls with every round; new rows decide how many are worth having."
+
+
 def _variance(context: Table) -> str:
     n_draws = context["validation"]["decomposition"]["n_draws"]
     return (
@@ -236,6 +255,11 @@ PICTURES = (
     Picture("roc", "probabilities", roc_and_precision.draw_roc, "ROC curve.", _roc),
     Picture("precision", "probabilities", roc_and_precision.draw_precision, "Precision and recall.", _precision),
     Picture("deciding", "deciding", deciding.draw, "What decides.", _deciding),
+    Picture("tree", "splits", splits.draw_tree, "The tree.",
+            "Each line is a node: what its rows have in common (thresholds to three digits), its answer, its share of "
+            "the weight, and its classes, or where its mean lies between the least and the largest."),
+    Picture("shares", "splits", splits.draw_shares, "What each column gains.", _shares),
+    Picture("rounds", "splits", splits.draw_rounds, "Round by round.", _rounds),
     Picture("penalty", "path", coefficients.draw_penalty, "Coefficients against the penalty alpha.", _penalty),
     Picture("curve", "fit", residuals.draw_curve, "The fit.",
             "Dots are rows, counted on a grid; the line is the prediction."),

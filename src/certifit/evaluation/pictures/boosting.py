@@ -1,4 +1,4 @@
-"""AdaBoost's error under its bound, and the margins of its rows."""
+"""The rounds of boosting: AdaBoost's error under its bound, losses on rows held out; and the margins of rows."""
 
 from __future__ import annotations
 
@@ -11,44 +11,71 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.gate import predict_rows
 from certifit.evaluation.pictures import new_axes
-from certifit.models.adapter import learner_of
+from certifit.models.adapter import learner_of, sections_of
+
+ROUNDS = {  # columns of a history that are drawn, and their names; the first one that is there names the axis
+    "training_error": "training error",
+    "bound": "bound on it",
+    "loss": "loss on the rows of the fit",
+    "held_out_loss": "loss on rows held out",
+}
+
+
+def drawn_rounds(history: Any) -> dict[str, list[float]]:
+    """Lines over the rounds of boosting, by name; of more than two classes AdaBoost has no bound."""
+    rows = list(history)
+    lines = {name: [float(row.get(key, np.nan)) for row in rows] for key, name in ROUNDS.items()}
+    return {name: values for name, values in lines.items() if rows and np.isfinite(values).all()}
 
 
 class BoostingDisplay:
-    """The training error of AdaBoost after every round, under its bound, and the error on other rows.
+    """What boosting reached after every round: AdaBoost's training error under its bound, or losses.
 
     Parameters
     ----------
-    error, bound : per round; bound is None for more than two classes, which have none
+    error, bound : per round; bound is None where there is none
     test_error : per round on rows that the fit did not see, or None
+    what : error is, for the axis
 
     Attributes after `plot`: `ax_`, `figure_`, `lines_` (by name).
     """
 
-    def __init__(self, error: Any, bound: Any = None, test_error: Any = None) -> None:
+    def __init__(
+        self, error: Any, bound: Any = None, test_error: Any = None, what: str = "share of wrong rows"
+    ) -> None:
+        self.what = what
         self.error = np.asarray(error, dtype=np.float64)
         self.bound = None if bound is None else np.asarray(bound, dtype=np.float64)
         self.test_error = None if test_error is None else np.asarray(test_error, dtype=np.float64)
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> BoostingDisplay:
-        """Draw the rounds of a fitted AdaBoostClassifier; X and y, rows that it did not see, add their error."""
-        _refuse_other(model)
-        rounds = model.history_
-        bound = [row["bound"] for row in rounds] if len(model.classes_) == 2 else None
-        test = None if X is None else [np.mean(said != np.asarray(y)) for said in model.staged_predict(X)]
-        return cls([row["training_error"] for row in rounds], bound, test).plot(ax)
+        """Draw the rounds of a fitted AdaBoostClassifier or GradientBoosting*.
+
+        X and y, rows that AdaBoost did not see, add their error; gradient boosting has the loss of the rows that it
+        held out itself (early_stopping=True).
+        """
+        check_is_fitted(model)
+        lines = drawn_rounds(model.history_)
+        if "training error" in lines:
+            test = None if X is None else [np.mean(said != np.asarray(y)) for said in model.staged_predict(X)]
+            return cls(lines["training error"], lines.get("bound on it"), test).plot(ax)
+        if "rounds" not in sections_of(model) or X is not None:
+            _refuse_other(model)
+        return cls(lines[ROUNDS["loss"]], None, lines.get(ROUNDS["held_out_loss"]), "mean loss").plot(ax)
 
     def plot(self, ax: Any = None) -> BoostingDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "BoostingDisplay")
         rounds = np.arange(1, len(self.error) + 1)
-        self.lines_ = {"error": ax.step(rounds, self.error, where="mid", label="training error", color="C0")[0]}
+        is_error = self.what == "share of wrong rows"
+        names = ("training error", "error on other rows") if is_error else (ROUNDS["loss"], ROUNDS["held_out_loss"])
+        self.lines_ = {"error": ax.step(rounds, self.error, where="mid", label=names[0], color="C0")[0]}
         if self.bound is not None:
             self.lines_["bound"] = ax.plot(rounds, self.bound, label="bound on it", color="0.4", ls="--")[0]
         if self.test_error is not None:
-            self.lines_["test"] = ax.plot(rounds, self.test_error, label="error on other rows", color="C1")[0]
-        ax.set(xlabel="round", ylabel="share of wrong rows", ylim=(0, None))
+            self.lines_["test"] = ax.plot(rounds, self.test_error, label=names[1], color="C1")[0]
+        ax.set(xlabel="round", ylabel=self.what, ylim=(0, None) if is_error else (None, None))
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -35,8 +35,10 @@ class TreeBox:
     is_cut: bool
 
 
-def tree_boxes(tree: Any, names: list[str], answers: list[str], max_depth: int = MOST_DEPTH) -> list[TreeBox]:
-    """The nodes of a tree down to a depth, each over the middle of its children."""
+def tree_boxes(
+    tree: Any, names: list[str], answers: list[str], max_depth: int = MOST_DEPTH, longest: int = LONGEST
+) -> list[TreeBox]:
+    """The nodes of a tree down to a depth, each over the middle of its children. longest: characters of a name."""
     order, parents, depth = [0], [-1], {0: 0}
     for place, node in enumerate(order):
         if tree.left[node] and depth[node] < max_depth:
@@ -56,7 +58,7 @@ def tree_boxes(tree: Any, names: list[str], answers: list[str], max_depth: int =
                 depth[node],
                 parent,
                 parent < 0 or node == int(tree.left[order[parent]]),
-                question(tree, node, names) if is_inner else "",
+                question(tree, node, names, longest) if is_inner else "",
                 answers[node],
                 float(tree.weight[node] / tree.weight[0]),
                 _parts(tree, node, low, high),
@@ -84,14 +86,41 @@ def _places(tree: Any, depth: dict[int, int], max_depth: int) -> dict[int, float
     return places
 
 
-def question(tree: Any, node: int, names: list[str]) -> str:
+def question(tree: Any, node: int, names: list[str], longest: int = LONGEST) -> str:
     """What a node asks; rows that say yes go left."""
-    name = visible(names[int(tree.feature[node])], LONGEST)
+    name = visible(names[int(tree.feature[node])], longest)
     if tree.is_of_levels[node]:
         levels = ", ".join(map(str, tree.levels_left(node)))
-        return f"{name} in {{{visible(levels, LONGEST)}}}"
+        return f"{name} in {{{visible(levels, longest)}}}"
     threshold = float(tree.threshold[node])
     return f"{name} is known" if np.isinf(threshold) else f"{name} \N{LESS-THAN OR EQUAL TO} {threshold:.4g}"
+
+
+def reached_by(boxes: list[TreeBox], place: int) -> str:
+    """What is true of the rows that a split sends to a box; nothing of the root."""
+    box = boxes[place]
+    if box.parent < 0:
+        return ""
+    asked = boxes[box.parent].question
+    if box.is_left:
+        return asked
+    for yes, no in ((" \N{LESS-THAN OR EQUAL TO} ", " > "), (" in {", " not in {"), (" is known", " is missing")):
+        if yes in asked:
+            return no.join(asked.rsplit(yes, 1))
+    return f"not {asked}"
+
+
+def reading_order(boxes: list[TreeBox]) -> list[int]:
+    """Places of the boxes as a person reads a tree: a box, what is left below it, what is right below it."""
+    below: dict[int, list[int]] = {}
+    for place, box in enumerate(boxes):
+        below.setdefault(box.parent, []).append(place)
+    order, waiting = [], [0]
+    while waiting:
+        place = waiting.pop()
+        order.append(place)
+        waiting += below.get(place, [])[::-1]
+    return order
 
 
 def _parts(tree: Any, node: int, low: float, high: float) -> tuple[float, ...]:

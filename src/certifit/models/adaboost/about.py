@@ -42,6 +42,7 @@ ROWS = (
         ("encoder",),
         always(Answer.CLASSES),
         always(Verb.GATHER),
+        sections=always(("splits", "rounds")),
         commands=(
             Command(
                 "adaboost",

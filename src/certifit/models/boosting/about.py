@@ -94,6 +94,7 @@ ROWS = (
         ("monotonic_cst", "encoder"),
         always(Answer.CLASSES),
         always(Verb.GATHER),
+        sections=always(("splits", "rounds")),
         commands=(_command("boosting", CLASSES),),
         record="models.boosting.modelfile:CLASSIFIER",
     ),
@@ -111,6 +112,7 @@ ROWS = (
         },
         ("monotonic_cst", "encoder"),
         verb=always(Verb.GATHER),
+        sections=always(("splits", "rounds")),
         commands=(
             _command("regression-boosting", QUANTITY),
             _command("poisson-boosting", COUNTS, " for counts", family="poisson"),

@@ -68,6 +68,7 @@ ROWS = (
         ("encoder",),
         always(Answer.CLASSES),
         always(Verb.GATHER),
+        sections=always(("splits", "forest")),
         commands=(
             Command(
                 "forest",
@@ -90,6 +91,7 @@ ROWS = (
         {"n_estimators": count(100, most=100_000), "max_features": _features(1.0), **_GROWTH},
         ("encoder",),
         verb=always(Verb.GATHER),
+        sections=always(("splits", "forest")),
         commands=(
             Command(
                 "regression-forest",

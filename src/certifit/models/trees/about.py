@@ -75,6 +75,7 @@ ROWS = (
         ("monotonic_cst", "categorical_features", "encoder"),
         always(Answer.CLASSES),
         always(Verb.GATHER),
+        sections=always(("splits", "tree")),
         commands=(
             Command(
                 "tree",
@@ -97,6 +98,7 @@ ROWS = (
         {"criterion": choice("squared_error", "squared_error", "poisson"), **_STOPS},
         ("monotonic_cst", "categorical_features", "encoder"),
         verb=always(Verb.GATHER),
+        sections=always(("splits", "tree")),
         commands=(
             Command(
                 "regression-tree",

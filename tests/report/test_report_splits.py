@@ -1,0 +1,92 @@
+"""What a report says of trees: nodes, shares of columns, rounds; and what it does not print."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from fits import FILES
+
+import certifit as cf
+from certifit.data.privacy import NOT_SHOWN, Rule
+from certifit.report.context import build
+from certifit.report.sections import drawings
+
+
+def table(rng: Any, n: int = 300) -> tuple[Any, Any]:
+    X = rng.normal(size=(n, 3))
+    return X, X[:, 0] * 2 + (X[:, 1] > 0) + 0.1 * rng.normal(size=n)
+
+
+def context_of(model: Any, X: Any, y: Any, **options: Any) -> Any:
+    source = cf.from_arrow(_arrow(X, y), target="y")
+    return build(model.fit(source), source, FILES, **options)
+
+
+def _arrow(X: Any, y: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.table({f"column {j}": X[:, j] for j in range(X.shape[1])} | {"y": y})
+
+
+def test_nodes_are_read_from_the_root_down_and_their_shares_add_up(rng):
+    X, y = table(rng)
+    context = context_of(cf.DecisionTreeRegressor(max_depth=3, min_samples_leaf=20), X, y)
+    nodes = context["splits"]["nodes"]
+    assert nodes[0]["depth"] == 0 and nodes[0]["share"] == 1.0 and nodes[0]["n_rows"] == len(y)
+    leaves = [node for node in nodes if not node["question"]]
+    assert np.isclose(sum(node["share"] for node in leaves), 1) and sum(node["n_rows"] for node in leaves) == len(y)
+    left, right = nodes[1], next(node for node in nodes[2:] if node["depth"] == 1)
+    assert left["reached_by"] == nodes[0]["question"] and right["reached_by"] == left["reached_by"].replace(
+        "\u2264", ">"
+    )
+    assert {"tree", "shares"} <= set(drawings(context)) and "rounds" not in drawings(context)
+
+
+def test_nodes_of_few_rows_and_the_splits_that_lead_to_them_are_not_printed(rng):
+    X, y = table(rng, 60)
+    y[:3], X[:3, 2] = 987.654321, 123.456789
+    model = cf.DecisionTreeRegressor(max_depth=2)
+    hidden = context_of(model, X, y)
+    rare = next(node for node in hidden["splits"]["nodes"] if node["n_rows"] is None)
+    assert rare["answer"] == NOT_SHOWN and rare["reached_by"] == NOT_SHOWN and not rare["parts"]
+    assert "987.6" not in drawings(hidden)["tree"]
+    shown = context_of(model, X, y, rule=Rule(shows=True))
+    assert "987.7" in drawings(shown)["tree"]
+
+
+def test_shares_of_a_forest_have_intervals_and_those_of_a_tree_have_none(rng):
+    X, y = table(rng)
+    forest = context_of(cf.RandomForestRegressor(20), X, y)["splits"]["columns"]
+    assert all(row["low"] < row["share"] < row["high"] for row in forest) and forest[0]["name"] == "column 0"
+    tree = context_of(cf.DecisionTreeRegressor(max_depth=2), X, y)["splits"]["columns"]
+    assert tree[0]["low"] is None and np.isclose(sum(row["share"] for row in tree), 1)
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_rounds_of_boosting_show_their_losses(rng, stops):
+    X, y = table(rng)
+    model = cf.GradientBoostingRegressor(20, early_stopping=stops)
+    context = context_of(model, X, y)
+    lines = context["splits"]["rounds"]
+    assert ("loss on rows held out" in lines) == stops and "rounds" in drawings(context)
+    assert len(lines["loss on the rows of the fit"]) == model.n_iter_
+
+
+def test_the_error_of_adaboost_is_drawn_under_its_bound(rng):
+    X, y = table(rng)
+    labels = np.where(y > y.mean(), "high", "low")
+    lines = context_of(cf.AdaBoostClassifier(10), X, labels)["splits"]["rounds"]
+    assert np.all(np.array(lines["training error"]) <= np.array(lines["bound on it"]))
+
+
+def test_displays_draw_the_same_rounds(rng):
+    pytest.importorskip("matplotlib")
+    X, y = table(rng)
+    model = cf.GradientBoostingRegressor(15, early_stopping=True).fit(X, y)
+    display = cf.BoostingDisplay.from_estimator(model)
+    assert np.array_equal(display.lines_["error"].get_ydata(), model.boosting_.loss)
+    assert {"error", "test"} == set(display.lines_)
+    with pytest.raises(TypeError, match="no AdaBoostClassifier"):
+        cf.BoostingDisplay.from_estimator(cf.LinearRegression().fit(X, y))
