@@ -18,11 +18,9 @@ from certifit.report.page import render
 from certifit.report.pictures.selection import ordered
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts
-from certifit.selection.compare.decomposition import decompose
 from certifit.selection.compare.leaderboard import leaderboard
 from certifit.selection.compare.leaders import RMSE
 from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
-from certifit.selection.folds.engine import Rows
 
 MODELS = {"least squares": cf.LinearRegression(), "ridge": cf.Ridge()}
 NAMES = ["a", "b", "c"]
@@ -34,11 +32,10 @@ def source_of(names=NAMES, n_rows=120):
 
 
 def validated(source, notes=(), **options):
-    board = leaderboard(MODELS, source, cv=5, prefer="least squares", because="only it can have p-values", **options)
-    alphas = [1e-4, 1e-2, 1.0, 100.0]
-    found = decompose(cf.Ridge(), Rows.of(cf.Ridge(), source), [{"alpha": alpha} for alpha in alphas])
-    assert found is not None
-    return board, validation_facts(board, notes, "who", (alphas, found))
+    prefer = {"prefer": "least squares", "because": "only it can have p-values"}
+    board = leaderboard(MODELS, source, cv=5, n_decomposed=4, **prefer, **options)
+    assert board.decomposition is not None
+    return board, validation_facts(board, notes, "who")
 
 
 def fitted_context(names=NAMES):

@@ -48,6 +48,35 @@ def test_three_models_take_one_pass_for_their_folds(rng, passes):
     assert len(passes) == 1
 
 
+def test_bias_and_variance_take_no_pass_of_their_own(rng, passes):
+    X, y = problem(rng)
+    parts = cf.leaderboard(THREE, X, y, n_decomposed=5).decomposition
+    assert len(passes) == 1
+    assert len(parts.candidates) == len(parts.error) == len(parts.variance) == 5
+    assert cf.leaderboard(THREE, X, y).decomposition is None
+    too_coarse = cf.leaderboard(THREE, X, y, cv=4, n_decomposed=5).decomposition  # four cells tell no variance
+    assert too_coarse is not None and len(passes) == 1 + 1 + 2
+
+
+@pytest.mark.slow
+def test_variance_by_folds_is_that_of_fits_to_new_rows(rng):
+    alphas, fits = [1e-3, 0.1, 1.0], []
+    for _ in range(100):
+        X, y = problem(rng, 300)
+        models = [cf.Ridge(alpha).fit(X, y) for alpha in alphas]
+        fits.append([np.append(model.coef_, model.intercept_) for model in models])
+    truth = np.var(fits, axis=0, ddof=1).sum(axis=1)  # the columns are independent, of mean 0 and variance 1
+    ratios = []
+    for _ in range(12):
+        X, y = problem(rng, 300)
+        board = cf.leaderboard(
+            {"ridge": cf.CrossValidated(cf.Ridge(), {"alpha": [*alphas, 2.0]})}, X, y, n_decomposed=3
+        )
+        assert [one["alpha"] for one in board.decomposition.candidates] == [1e-3, 1.0, 2.0]
+        ratios.append(board.decomposition.variance[:2] / truth[[0, 2]])
+    np.testing.assert_allclose(np.mean(ratios, axis=0), 1, atol=0.35)
+
+
 def test_models_of_a_table_share_its_encoded_columns(rng, passes):
     X, y = problem(rng)
     table = scan(a=X[:, 0], b=np.where(X[:, 1] > 1, np.nan, X[:, 1]), y=y)

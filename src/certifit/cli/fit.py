@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.goal import affordable, decomposed, held_out, refuse_constant, separation_of, settle, validated
+from certifit.cli.goal import affordable, held_out, refuse_constant, separation_of, settle, validated
 from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
@@ -111,11 +111,7 @@ def _fit(
         return Done(model, rows, positive=setting.positive)
     from certifit.report.validation import validation_facts
 
-    is_quantity = setting.classes is None
-    decomposition = (
-        decomposed(board, len(model.column_names_), rows, display) if board is not None and is_quantity else None
-    )
-    facts = validation_facts(board, notes, request.roles["group"], decomposition) | {"separated": separated}
+    facts = validation_facts(board, notes, request.roles["group"]) | {"separated": separated}
     return Done(model, rows, facts, positive=setting.positive)
 
 

@@ -278,8 +278,7 @@ def spelt(label: Any) -> str:
 N_REFITTED = 10
 # Refits that nobody asked for: so many cells of the table in all, a column costing some more.
 FREE_CELLS, CELLS_A_COLUMN = 40_000_000, 2000
-# A picture of bias and variance takes hundreds of solves.
-MOST_COLUMNS, N_ALPHAS = 120, 13
+N_ALPHAS = 13  # of the picture of bias and variance
 
 
 def validated(
@@ -311,7 +310,8 @@ def validated(
     try:
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
-            board = leaderboard(searched, source, cv=folds, rule=rule, most_refits=most, nested=nested, **prefer)
+            options = {"rule": rule, "most_refits": most, "nested": nested, "n_decomposed": N_ALPHAS, **prefer}
+            board = leaderboard(searched, source, cv=folds, **options)
     except ValueError as error:
         if request.cv is not None:
             raise
@@ -361,21 +361,3 @@ def held_out(
     facts = validation_facts(None) if done.validation is None else done.validation
     facts = holdout_facts(facts, held_out_score(done.model, rows), share)
     return replace(done, validation=facts)
-
-
-def decomposed(board: Any, n_columns: int, source: Any, display: Display) -> Any:
-    """Values of alpha, and bias and variance along them; None where they are not known or cost too much."""
-    from certifit.selection.compare.decomposition import decompose
-    from certifit.selection.folds.rows import Rows
-
-    tuned = next((entry for entry in board.entries if len(entry.candidates.get("params", [])) > N_ALPHAS), None)
-    if tuned is None or tuned.route != "statistics" or n_columns > MOST_COLUMNS:
-        return None
-    display.step("measuring bias and variance")
-    params = tuned.candidates["params"]
-    some = [params[round(k * (len(params) - 1) / (N_ALPHAS - 1))] for k in range(N_ALPHAS)]
-    try:
-        decomposition = decompose(tuned.model, Rows.of(tuned.model, source), some)
-    except ValueError:
-        return None  # a draw without rows of positive weight: there are too few for this picture
-    return None if decomposition is None else ([one["alpha"] for one in some], decomposition)

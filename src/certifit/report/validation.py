@@ -13,7 +13,6 @@ from certifit.models.metric import Metric
 from certifit.report import text
 from certifit.report.text import Table
 from certifit.selection.compare.curves import CAUTION, standard_errors
-from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.leaders import RMSE, Entry, Leaderboard
 from certifit.selection.compare.nested import HeldOutScore, choice_sentences
 from certifit.selection.features.features import Step
@@ -83,16 +82,11 @@ MEASURES = {
 }
 
 
-def validation_facts(
-    board: Leaderboard | None,
-    notes: Sequence[str] = (),
-    group: str | None = None,
-    decomposition: tuple[Sequence[float], Decomposition] | None = None,
-) -> Table:
+def validation_facts(board: Leaderboard | None, notes: Sequence[str] = (), group: str | None = None) -> Table:
     """The leaderboard with sentences and curves. board None: `notes` say why there is none.
 
     Rows of models of classes hold their predicted rows as `classes`, until the report is built.
-    group: the column whose equal values stayed in one fold. decomposition: values of alpha, and what was found.
+    group: the column whose equal values stayed in one fold.
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
     facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None, "measure": None}
@@ -113,10 +107,10 @@ def validation_facts(
         "curve": _curve(board, measure),
         "choice": _choice(board),
     }
-    if decomposition is not None:
-        values, parts = decomposition
+    parts = board.decomposition
+    if parts is not None and all("alpha" in candidate for candidate in parts.candidates):
         facts["decomposition"] = {
-            "values": [float(value) for value in values],
+            "values": [float(candidate["alpha"]) for candidate in parts.candidates],
             "error": parts.error,
             "variance": parts.variance,
             "bias_and_noise": parts.bias_and_noise,

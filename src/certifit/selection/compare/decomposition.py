@@ -1,9 +1,11 @@
-"""Bias and variance along a path of candidates, from one pass over the rows.
+"""Bias and variance along a path of candidates, from the sums by cell that cross-validation has made.
 
-Rows are dealt out to cells at random. A draw takes cells with repetition, as a bootstrap takes rows, and fits the sums
-of what it drew; cells it did not draw tell its error. Over the draws,
+The m cells are those of the folds, dealt out at random. A draw takes m cells with repetition, as a bootstrap takes
+rows, and fits the sums of what it drew; cells it did not draw tell its error. Over the draws,
 
-    error = noise + bias^2 + variance,   variance = mean over rows x of the variance of the prediction at x.
+    error = noise + bias^2 + variance,   variance = mean over rows x of the variance of the prediction at x,
+
+times m / (m - 1): the spread of m cells about their own mean is that much too small.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from certifit.data.cells import ByRow, Splits
+from certifit.data.cells import ByRow, Cells, Splits
 from certifit.data.columns import Array
 from certifit.models.folds import Candidate, Candidates
 from certifit.models.least_squares.folds import NumberFolds
@@ -23,11 +25,15 @@ from certifit.runtime import one_blas_thread
 from certifit.selection.folds.rows import Rows
 from certifit.statistics.gram import Gram
 
+FEWEST_CELLS, N_CELLS = 8, 32
+MOST_COLUMNS = 120  # fits of many columns to every draw would cost more than the comparison
+
 
 @dataclass(frozen=True)
 class Decomposition:
     """Mean squared error on rows not drawn, and its parts, of every candidate; noise and bias cannot be told apart."""
 
+    candidates: Sequence[Candidate]
     error: Array
     variance: Array
     n_draws: int
@@ -43,22 +49,27 @@ def decompose(
     estimator: BaseEstimator,
     rows: Rows,
     candidates: Sequence[Candidate],
+    cells: Cells | None = None,
     *,
-    n_cells: int = 32,
     n_draws: int = 40,
     random_state: int = 0,
 ) -> Decomposition | None:
-    """The decomposition of every candidate; None where sums do not determine the fits, or rows are too few."""
-    generator = np.random.default_rng(random_state)
+    """The decomposition of every candidate; None where sums do not determine the fits, or rows are too few.
+
+    cells: those that folds of the same rows have; None, or fewer than FEWEST_CELLS, deals the rows out anew.
+    """
+    if cells is None or cells.n_cells < FEWEST_CELLS:
+        cells = ByRow(N_CELLS, random_state)
+    n_cells, generator = cells.n_cells, np.random.default_rng(random_state)
     times = generator.multinomial(n_cells, np.full(n_cells, 1.0 / n_cells), size=n_draws).astype(np.float64)
-    splits = Splits(ByRow(n_cells, random_state), times, (times == 0).astype(np.float64))
+    splits = Splits(cells, times, (times == 0).astype(np.float64))
     states = estimator.folds(rows.source, [splits], Candidates(candidates), rows.shared)
     if not isinstance(states, NumberFolds):
         return None
     variance = np.zeros(len(candidates))
     for part in states.parts:
         folds = part.equations
-        if folds is None or folds.least_rows() < len(folds.names) + 2:
+        if folds is None or len(folds.names) > MOST_COLUMNS or folds.least_rows() < len(folds.names) + 2:
             return None
         moments = _moments(folds.total())
         for place in part.places:
@@ -66,7 +77,9 @@ def decompose(
     path = states.squares()
     if path is None:
         return None
-    return Decomposition(path.validation.sum(axis=1) / path.validation_weight.sum(), variance, n_draws)
+    variance *= n_cells / (n_cells - 1)
+    error = path.validation.sum(axis=1) / path.validation_weight.sum()
+    return Decomposition(candidates, error, variance, n_draws)
 
 
 def _variance(states: Sequence[Weights], mean: Array, covariance: Array) -> float:

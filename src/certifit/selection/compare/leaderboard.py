@@ -25,6 +25,7 @@ from certifit.models.least_squares.fold_path import FoldPath
 from certifit.models.metric import Metric
 from certifit.selection.compare.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
 from certifit.selection.compare.cross_validated import CrossValidated, results_table
+from certifit.selection.compare.decomposition import Decomposition, decompose
 from certifit.selection.compare.leaders import (
     BASELINE,
     CLASS_SCORE,
@@ -69,6 +70,7 @@ def leaderboard(
     because: str | Sequence[str] = "it is preferred",
     most_refits: int | None = None,
     nested: bool = False,
+    n_decomposed: int = 0,
 ) -> Leaderboard:
     """Tune and score models on the same splits of the rows, beside the mean of y or the shares of the classes.
 
@@ -97,10 +99,13 @@ def leaderboard(
     nested : bool, default False
         Repeat the whole choice on the training rows of every fold, which takes k - 1 times the work of the folds: fits
         from sums take no further pass over the rows, others are refitted.
+    n_decomposed : int, default 0
+        At so many candidates of the best ridge regression with more of them the error is taken apart into variance,
+        and bias and noise: `decomposition`. With 8 folds or more it takes no further pass over the rows.
 
     Returns
     -------
-    Leaderboard: entries, best, chosen, baseline, corrected, nested_score, to_frame(), sentences()
+    Leaderboard: entries, best, chosen, baseline, corrected, nested_score, decomposition, to_frame(), sentences()
 
     >>> import numpy as np
     >>> import certifit as cf
@@ -154,6 +159,7 @@ def leaderboard(
         "rule": rule,
         "weight": evidence.weight,
         "preference": preference,
+        "decomposition": _decomposed(tried, rounds, n_decomposed) if n_decomposed else None,
     }
     return Leaderboard.of(entries, **facts, notes=notes, evidence=evidence, nested=repeated)
 
@@ -262,6 +268,21 @@ class _Tried:
     rows: Rows
     candidates: Sequence[Candidate]
     scores: FoldScores
+
+
+def _decomposed(tried: Sequence[_Tried], rounds: Sequence[Splits], n_points: int) -> Decomposition | None:
+    """Bias and variance at n_points candidates of the best model with more, from the sums of its folds."""
+    from_sums = [one for one in tried if one.scores.route == "statistics" and len(one.candidates) > n_points > 1]
+    for one in sorted(from_sums, key=lambda one: -float(np.nanmax(one.scores.validation.mean(axis=1)))):
+        last = len(one.candidates) - 1
+        some = [one.candidates[round(k * last / (n_points - 1))] for k in range(n_points)]
+        try:
+            parts = decompose(one.job.estimator, one.rows, some, rounds[0].cells)
+        except ValueError:
+            return None  # a draw without rows of positive weight: there are too few
+        if parts is not None:
+            return parts
+    return None
 
 
 def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence[Candidate]]) -> bool:

@@ -26,6 +26,7 @@ from certifit.models.folds import ClassState, RowFolds
 from certifit.models.metric import Metric
 from certifit.selection.compare.choice import Correction, Evidence, corrected
 from certifit.selection.compare.curves import CAUTION
+from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.nested import Nested, choice_sentences
 from certifit.selection.compare.rules import NO_PREFERENCE, Preference, choose_models
 from certifit.selection.folds.class_validation import ClassValidation, validated_by
@@ -116,6 +117,7 @@ class Leaderboard:
     weight : of the validation rows of every split
     notes : sentences on what was left out
     evidence : what every candidate scored, which `corrected` is made from; nested : the choice repeated in every fold
+    decomposition : bias and variance along the candidates of a model, where they were asked for
     """
 
     entries: list[Entry]
@@ -127,6 +129,7 @@ class Leaderboard:
     named: str | None = None
     evidence: Evidence | None = None
     nested: Nested | None = None
+    decomposition: Decomposition | None = None
 
     @staticmethod
     def of(entries: Sequence[Entry], **facts: Any) -> Leaderboard:
