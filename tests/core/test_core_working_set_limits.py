@@ -31,6 +31,7 @@ DEGENERATE = {
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 @pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.slow
 def test_degenerate_data_have_a_certified_answer(core, case, form, fit_intercept, alpha):
     X, y = DEGENERATE[case]
     problem = Problem(sp.csc_array(X) if form == "sparse" else X, y, fit_intercept=fit_intercept)

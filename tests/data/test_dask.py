@@ -39,6 +39,7 @@ def array(chunks: Any) -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
 @pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.slow
 def test_a_frame_gives_the_bits_of_the_rows_in_memory(cuts, scheduler):
     with dask.config.set(scheduler=scheduler):
         source = from_dask(frame(CUTS[cuts]), "y", "w")

@@ -49,6 +49,7 @@ def test_lines_show_the_parts(result, axes):
     assert axes.get_title() == "30 training sets drawn anew"
 
 
+@pytest.mark.slow
 def test_a_stack_is_as_high_as_the_error(result, axes):
     display = BiasVarianceDisplay(result).plot(axes, style="stacked")
     top = max(path.vertices[:, 1].max() for path in display.lines_["variance"].get_paths())

@@ -66,6 +66,7 @@ def test_points_are_scores_and_arrows_point_along_the_loadings(rows):
     assert "component 3" in display.ax_.get_xlabel() and "component 1" in display.ax_.get_ylabel()
 
 
+@pytest.mark.slow
 def test_groups_are_colours(rows):
     groups = np.where(rows[:, 0] > 2, "high", "low")
     display = cf.BiplotDisplay.from_estimator(cf.PCA(2).fit(rows), rows, groups=groups)

@@ -186,6 +186,7 @@ def test_shared_content_may_not_grow_beyond_the_limits(monkeypatch):
     refuse(data, "share names and settings of more than 100 bytes")
 
 
+@pytest.mark.slow
 def test_damaged_models_inside_a_sound_file_are_refused_or_sound():
     counts = run(150, seed=1, name=NAMES[0])
     assert counts["nested refused"] > 0 and counts["blind sound"] == 0

@@ -82,6 +82,7 @@ def test_a_board_shows_accuracy_log_loss_auc_and_f1_side_by_side(rng):
     )
 
 
+@pytest.mark.slow
 def test_memory_csv_parquet_and_dask_give_the_same_board(rng, tmp_path):
     X, y = rows(rng)
     table = frame(X, y, w=rng.integers(1, 3, len(y)).astype(float))

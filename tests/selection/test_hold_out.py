@@ -134,6 +134,7 @@ def test_changing_the_rows_set_aside_leaves_every_bit_of_the_model(tmp_path, tar
         assert first["validation"]["holdout"]["method"] == "Clopper-Pearson"
 
 
+@pytest.mark.slow
 def test_groups_and_weights_with_rows_set_aside(tmp_path):
     rows = table("number")
     rows = [[*row, "g" if i == 0 else (i - 1) // 4, "w" if i == 0 else 1 + i % 2] for i, row in enumerate(rows)]

@@ -49,6 +49,7 @@ def test_the_squared_hinge_as_a_family_is_the_linear_machine():
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", cf.SGD(), cf.AveragedSGD()])
+@pytest.mark.slow
 def test_kinks_are_never_proven_closer_than_they_are(solver):
     X, score = rows()
     hinge = cf.LinearSVC(0.05, "hinge").fit(X, score > 0)

@@ -104,6 +104,7 @@ def test_orthogonal_columns_are_shrunk_by_the_prox_itself() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("name", PENALTIES)
+@pytest.mark.slow
 def test_the_gap_is_above_the_excess_of_every_state_and_refuses_nudges(name: str, family: str) -> None:
     X, y = _rows(family)
     model = cf.GLM(family, alpha=FAMILIES[family], penalty=PENALTIES[name]).fit(X, y)

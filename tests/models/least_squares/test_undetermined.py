@@ -105,6 +105,7 @@ def test_coefficients_csv_and_report_have_the_p_values(rows, tmp_path, monkeypat
     assert "do not determine the coefficients of a, b and d" in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_least_squares_is_preferred_only_where_p_values_follow(tmp_path, monkeypatch):
     """Gaps of several columns in the same rows: one mark, no relation, and the p-values that were promised."""
     monkeypatch.chdir(tmp_path)

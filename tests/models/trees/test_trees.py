@@ -183,6 +183,7 @@ def test_pruning_finds_the_smallest_of_the_best_subtrees(criterion):
 
 
 @EVERY
+@pytest.mark.slow
 def test_changed_numbers_and_other_rows_are_refused(criterion):
     X, y, weight = problem(criterion)
     model = model_of(criterion, max_depth=4).fit(X, y, weight)
