@@ -10,6 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from learners import ROWS
+from sklearn.base import clone
 
 import certifit as cf
 from certifit.data.gate import fit_source, predict_rows
@@ -145,6 +147,16 @@ def test_corrupt_sparse_arrays_are_refused(name):
     getattr(X, part)[place] = value
     with pytest.raises(ValueError, match="X is a corrupt sparse csr array"):
         fit(X=X)
+
+
+@pytest.mark.parametrize("key", ROWS)
+def test_every_estimator_refuses_corrupt_sparse_arrays(key):
+    X, y = ROWS[key].rows()
+    for part, place, value in CORRUPT.values():
+        broken = sp.csr_array(X)
+        getattr(broken, part)[place] = value
+        with pytest.raises((ValueError, TypeError)):  # those without sparse rows say so first
+            clone(ROWS[key].model).fit(broken, y)
 
 
 def test_entries_stored_twice_are_added_and_the_input_is_left_alone():

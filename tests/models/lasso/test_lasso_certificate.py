@@ -6,6 +6,7 @@ import copy
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from tests.hunt.references.numbers import ratio, rational
@@ -88,3 +89,11 @@ def test_no_bound_is_lost_where_weights_of_scaled_columns_are_beyond_float64(rng
     assert max(abs(m) for m in moments) / 28 < rational(0.03)
     model = cf.Lasso(alpha=0.03, bounds=bounds).fit(X, y)
     assert model.certificate_.holds and not model.coef_.any()
+
+
+def test_an_l1_part_that_all_but_vanishes_does_not_hang():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 80)), rng.normal(size=30)
+    with pytest.warns(ConvergenceWarning):
+        model = cf.ElasticNet(0.1, l1_ratio=5e-324, max_iter=1).fit(X, y)
+    assert not model.certificate_.holds
