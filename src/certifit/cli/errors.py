@@ -231,9 +231,9 @@ def readable_file(text: str, what: str) -> Path:
 
 def _near(path: Path) -> str:
     with contextlib.suppress(OSError):
-        found = get_close_matches(path.name, (entry.name for entry in path.absolute().parent.iterdir()), n=1)
-        if found:
-            return f" Did you mean '{visible(path.with_name(found[0]))}'?"
+        close_names = get_close_matches(path.name, (entry.name for entry in path.absolute().parent.iterdir()), n=1)
+        if close_names:
+            return f" Did you mean '{visible(path.with_name(close_names[0]))}'?"
     return ""
 
 

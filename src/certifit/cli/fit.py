@@ -36,7 +36,7 @@ from certifit.models.learner import Simplicity
         help="Set this share of the rows aside, e.g. 0.2, until the final model is scored on them, once.",
     ),
 )  # fmt: skip
-def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: float | None, **given: Any) -> int:
+def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: float | None, **options: Any) -> int:
     """Fit DATA, one or more CSV or Parquet files or folders of them, and write a report and the model to DIR.
 
     The target may be a quantity, counts, or classes: labels of any type. Columns may be numbers, true/false,
@@ -56,13 +56,13 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     certifit fit messages.csv -t label -o messages --positive spam
     certifit fit policies.csv -t claims -o claims --exposure years
     """
-    own = {name: given.pop(name) for name in (*OWN, "goal", "positive")}
-    choice = Choice.of(kind, **own)
-    if given["no_intercept"] and degree is not None:
+    of_the_model = {name: options.pop(name) for name in (*OWN, "goal", "positive")}
+    choice = Choice.of(kind, **of_the_model)
+    if options["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
-    if nested and given["cv"] in (0, 2):
-        raise click.UsageError(f"--nested needs 3 folds or more, and --cv is {given['cv']}.")
-    return run(Request.of(**given), choice, degree, rule, nested, holdout)
+    if nested and options["cv"] in (0, 2):
+        raise click.UsageError(f"--nested needs 3 folds or more, and --cv is {options['cv']}.")
+    return run(Request.of(**options), choice, degree, rule, nested, holdout)
 
 
 def run(

@@ -119,17 +119,17 @@ def _target(contents: Any) -> list[str]:
     if contents.target is None:
         return []
     data, name = contents.data, visible(contents.target, 60)
-    beside = [f"{role}: {visible(own, 60)}" for role in OFFSETS if (own := contents.model.get(role)) is not None]
+    beside = [f"{role}: {visible(column, 60)}" for role in OFFSETS if (column := contents.model.get(role)) is not None]
     if "target_mean" not in data or contents.classes is not None:
         return [name, *beside]
     return [f"{name}, mean {number(data['target_mean'])}, spread {number(data['target_sd'])}", *beside]
 
 
 def _parameters(contents: Any) -> str:
-    given = dict(contents.model["parameters"])
-    if "alpha" in given and "alpha" in contents.model:
-        given["alpha"] = contents.model["alpha"]  # the one used, where none was asked for
-    words = [f"{name} {_value(value)}" for name, value in sorted(given.items())]
+    parameters = dict(contents.model["parameters"])
+    if "alpha" in parameters and "alpha" in contents.model:
+        parameters["alpha"] = contents.model["alpha"]  # the one used, where none was asked for
+    words = [f"{name} {_value(value)}" for name, value in sorted(parameters.items())]
     basis = contents.model["basis"]
     words += [] if basis is None else [f"polynomial of degree {basis['degree']} in {basis['form']}"]
     words += [f"factors of {plural(n, 'column')}"] if (n := contents.model.get("n_factors")) else []

@@ -36,9 +36,9 @@ class Kind:
     @property
     def takes(self) -> tuple[str, ...]:
         """The options that go with it."""
-        own = tuple(option.name for option in self.command.options)
+        names = tuple(option.name for option in self.command.options)
         shared = tuple(name for name, parameter in SHARED.items() if self._has(parameter))
-        return (*own, *shared, *self.command.roles)
+        return (*names, *shared, *self.command.roles)
 
     def _has(self, parameter: str) -> bool:
         return parameter in self.learner.params or parameter in self.learner.others
@@ -187,8 +187,8 @@ class Choice:
         if not any(
             KINDS[kind].command.tunes is not None and KINDS[kind].command.tunes not in self.own for kind in kinds
         ):
-            given = next((option for kind in kinds if (option := KINDS[kind].command.tunes) in self.own), None)
-            why = f"--model {kinds[0]} has nothing to tune" if given is None else f"--{given} is given"
+            fixed = next((option for kind in kinds if (option := KINDS[kind].command.tunes) in self.own), None)
+            why = f"--model {kinds[0]} has nothing to tune" if fixed is None else f"--{fixed} is given"
             raise click.UsageError(f"--rule says which strength the folds choose, and {why}. Leave it out.")
 
     def candidates(

@@ -36,24 +36,24 @@ def offset_options(command: Command) -> Command:
     return command
 
 
-def offset_roles(fitted: Any, **given: str | None) -> dict[str, str | None]:
+def offset_roles(fitted: Any, **columns: str | None) -> dict[str, str | None]:
     """The columns that the model reads as offset and exposure: the given ones, else those of its fit."""
     from certifit.data.gate import takes
 
     roles = {}
-    for role, name in given.items():
+    for role, name in columns.items():
         if name not in (None, NONE) and not takes(fitted, role):
             raise ValueError(f"--{role}: a {type(fitted).__name__} has none. Leave it out.")
-        own = {"offset": fitted.offset_name_, "exposure": fitted.exposure_name_}[role]
-        roles[role] = own if name is None else None if name == NONE else name
+        fitted_column = {"offset": fitted.offset_name_, "exposure": fitted.exposure_name_}[role]
+        roles[role] = fitted_column if name is None else None if name == NONE else name
     return roles
 
 
-def offsets_there(fitted: Any, names: Sequence[str], is_quiet: bool, **given: str | None) -> dict[str, str | None]:
+def offsets_there(fitted: Any, names: Sequence[str], is_quiet: bool, **columns: str | None) -> dict[str, str | None]:
     """The same for a prediction, which needs neither: a column of the fit that new data lacks is left out, and said."""
-    roles = offset_roles(fitted, **given)
+    roles = offset_roles(fitted, **columns)
     for role, name in roles.items():
-        if name is None or given[role] is not None:
+        if name is None or columns[role] is not None:
             continue
         is_there = name in names
         roles[role] = name if is_there else None
@@ -114,20 +114,20 @@ def predict(
         raise click.UsageError(f"--interval must be between 0 and 1, such as 0.95. Got {interval:g}.")
     if fitted_on and interval is None:
         raise click.UsageError("--fitted-on is for intervals. Add --interval L, such as 0.9.")
-    model_path, found = readable_file(model, "a model file"), find_data(data, **reading(**others))
+    model_path, files = readable_file(model, "a model file"), find_data(data, **reading(**others))
     seen = find_data(fitted_on, **reading(**others)) if fitted_on else None
     if out != "-":
-        _refuse_output(out, model_path, *map(Path, found.files))
+        _refuse_output(out, model_path, *map(Path, files.files))
         refuse_inside(out, data)
     from certifit.modelfile import load
 
     fitted = load(model_path)
     conceal_model(fitted)
     _refuse_options(fitted, interval, proba, seen is not None)
-    beside = offsets_there(fitted, found.names(), quiet, offset=offset, exposure=exposure)
+    beside = offsets_there(fitted, files.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:
         display.step("reading types")
-        source, ignored = matched(fitted, found, display, **beside)
+        source, ignored = matched(fitted, files, display, **beside)
         if ignored and not quiet:
             say(f"Ignored {plural(len(ignored), 'column')} that the model does not use: {joined(ignored, 10)}.")
         between = _own_intervals(fitted, interval)
@@ -192,7 +192,7 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
     missing = [name for name in wanted if name not in there]
     if missing:
         close = [get_close_matches(name, there, n=1) for name in missing] if are_names(there) else []
-        near = [f"'{visible(found[0], 60)}'" for found in close if found]
+        near = [f"'{visible(names_near[0], 60)}'" for names_near in close if names_near]
         hint = f" Did you rename {' or '.join(near[:3])}?" if near else ""
         raise ValueError(
             f"'{shown}' lacks {plural(len(missing), 'column')} of the model: {joined(missing)}.{hint} {listed(there)}"

@@ -197,12 +197,12 @@ class Request:
             raise click.UsageError("--cv is the number of folds: 2 or more, or 0 for none. Got 1.")
         encoding = {name: others.pop(name) for name in ENCODING}
         words = Texts.of(texts, ngrams, min_word_count)
-        found = find_data(data, **reading(**others))
+        files = find_data(data, **reading(**others))
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
         roles |= {"offset": offset, "exposure": exposure}
         model = {"fit_intercept": not no_intercept, "tol": tol}
-        return Request(found, out, roles, encoding, model, cv, quiet, copies, words)
+        return Request(files, out, roles, encoding, model, cv, quiet, copies, words)
 
     def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:
         """How the model reads the columns of a scan, which have these names; with_words: free text by its words."""

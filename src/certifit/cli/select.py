@@ -48,7 +48,7 @@ SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, c
     ),
     click.option("--cv", type=click.IntRange(min=0), metavar="K", help=f"Folds, 2 or more. Default: {FOLDS}."),
 )  # fmt: skip
-def select(*, direction: str, wanted: str, fixed: str | None, kind: str, goal: str, **given: Any) -> int:
+def select(*, direction: str, wanted: str, fixed: str | None, kind: str, goal: str, **options: Any) -> int:
     """Choose columns of DATA by cross-validation, fit to them and write a report and the model to DIR.
 
     A column of the data is in or out as a whole: the levels of a category go together, and so do the words of a text.
@@ -62,13 +62,13 @@ def select(*, direction: str, wanted: str, fixed: str | None, kind: str, goal: s
     certifit select houses.csv -t price -o houses --features parsimonious
     certifit select houses.csv -t price -o houses --direction backward --features 3:10 --fixed area
     """
-    own = {name: given.pop(name) for name in ("alpha", "shrinkage", "smoothing")}
-    if own["alpha"] is not None and kind != "ridge":
+    model_options = {name: options.pop(name) for name in ("alpha", "shrinkage", "smoothing")}
+    if model_options["alpha"] is not None and kind != "ridge":
         raise click.UsageError(f"--alpha is the ridge penalty and --model is {kind}. Add --model ridge.")
-    choice = Choice.of(kind, goal, compared=SELECTED, **own)
-    if given["cv"] == 0:
+    choice = Choice.of(kind, goal, compared=SELECTED, **model_options)
+    if options["cv"] == 0:
         raise click.UsageError("--cv 0: a selection compares errors on folds. Give 2 or more.")
-    request = Request.of(**given)
+    request = Request.of(**options)
     work = partial(_select, request, choice, direction, _wanted(wanted), listed_names(fixed) or [])
     return carry_out(request, work, labels=choice.goal in (AUTO, CLASSES))
 

@@ -42,7 +42,7 @@ def verify(
     With --exact no rounding is left open; it needs python-flint (pip install 'certifit[exact]').
     Exit code 0 when the proof holds, 1 when it does not, 2 for bad input.
     """
-    model_path, found = readable_file(model, "a model file"), find_data(data, **reading(**others))
+    model_path, files = readable_file(model, "a model file"), find_data(data, **reading(**others))
     from certifit.modelfile import load
     from certifit.modelfile import verify as check
 
@@ -58,7 +58,7 @@ def verify(
         _announce(fitted, most_minutes, quiet)
     with Display(quiet) as display:
         display.step("reading types")
-        source, _ = matched(fitted, found, display, target=target or target_name, weight=weight, **beside)
+        source, _ = matched(fitted, files, display, target=target or target_name, weight=weight, **beside)
         display.step("verifying exactly" if exact else "verifying")
         result = check(fitted, source, exact=exact, most_minutes=most_minutes)
     if not quiet:

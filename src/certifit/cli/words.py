@@ -250,10 +250,10 @@ def _held_back(context: dict[str, Any]) -> list[str]:
 
 def _data(context: dict[str, Any]) -> list[str]:
     """What became of the columns, where there is something to say."""
-    found = [check for check in context["checks"] if check["level"] != "ok" and check["name"] in SAID]
-    width = max((len(SAID[check["name"]]) for check in found), default=0)
+    shown_checks = [check for check in context["checks"] if check["level"] != "ok" and check["name"] in SAID]
+    width = max((len(SAID[check["name"]]) for check in shown_checks), default=0)
     lines = []
-    for check in found:
+    for check in shown_checks:
         words = check["details"][0] if len(check["details"]) == 1 else check["text"]
         lines += _wrapped(words, f"  {SAID[check['name']].ljust(width)}   ")
     return lines

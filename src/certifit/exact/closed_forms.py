@@ -56,11 +56,11 @@ class CountFit:
     def bounds(self) -> Bounds | None:
         """What the precision that is set proves."""
         weights = [balls.balls(self.rows.weight[self.rows.y == k].tolist()) for k in range(len(self.log_priors))]
-        sums = [balls.total(own) for own in weights]
+        sums = [balls.total(priors) for priors in weights]
         whole = balls.total(sums)
         best = [s / whole for s in sums] if self.priors is None else balls.balls([float(p) for p in self.priors])
-        own = [p.exp() if p.is_finite() else ball(0) for p in balls.balls(self.log_priors.tolist())]
-        value, error = shortfall(best, own), largest_error(best, own)
+        priors = [p.exp() if p.is_finite() else ball(0) for p in balls.balls(self.log_priors.tolist())]
+        value, error = shortfall(best, priors), largest_error(best, priors)
         for k, share in enumerate(best):
             if share.is_zero() and sums[k].is_zero():
                 continue

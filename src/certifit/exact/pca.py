@@ -71,13 +71,13 @@ class ComponentsFit:
         whole, constant = balls.total(weight), (self.rows.X[:1] == self.rows.X).all(axis=0).tolist()
         columns, means, scales = [], [], []
         for column, is_constant in zip(self.rows.X.T.tolist(), constant, strict=True):
-            own = balls.balls(column)
-            mean = own[0] if is_constant else balls.dot(weight, own) / whole
-            about = [x - mean for x in own]
+            entries = balls.balls(column)
+            mean = entries[0] if is_constant else balls.dot(weight, entries) / whole
+            about = [x - mean for x in entries]
             scale = ball(1)
             if self.standardize and not is_constant:
                 scale = (balls.dot(weight, [a * a for a in about]) / whole).sqrt()
-            columns.append([a / scale for a in (about if self.center else own)])
+            columns.append([a / scale for a in (about if self.center else entries)])
             means.append(mean if self.center else ball(0))
             scales.append(scale)
         n, d = self.rows.X.shape

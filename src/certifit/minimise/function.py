@@ -106,11 +106,13 @@ def _complex_step(f: Callable[..., ArrayLike], shaped: Callable[[Array], Numbers
 def _agrees(exact: Vector, x: Array, by_differences: Array) -> bool:
     """Whether f takes complex numbers, and its complex steps are its derivatives to what differences tell."""
     try:
-        found = exact(x)
+        derivative = exact(x)
     except (TypeError, ValueError, ArithmeticError):  # math.exp and the like take no complex numbers
         return False
     size = np.maximum(np.abs(by_differences), np.max(np.abs(by_differences), initial=0.0) * STEP) + STEP
-    return found.shape == by_differences.shape and bool((np.abs(found - by_differences) <= TRUSTED * size).all())
+    return derivative.shape == by_differences.shape and bool(
+        (np.abs(derivative - by_differences) <= TRUSTED * size).all()
+    )
 
 
 def difference_gradient(f: Callable[[Array], float], x: Array) -> Array:

@@ -245,9 +245,9 @@ def check_model(metadata: Metadata, head: Mapping[str, Spec]) -> None:
         refuse_any(tolerance_problems(metadata))
 
 
-def _parameters_spec(learner: Learner, record: Record, found: Json) -> dict[str, Spec]:
+def _parameters_spec(learner: Learner, record: Record, stored: Json) -> dict[str, Spec]:
     """The legal parameters of a file that has these."""
-    has, late = found if isinstance(found, dict) else {}, _late(learner, record)
+    has, late = stored if isinstance(stored, dict) else {}, _late(learner, record)
     single = {name: stored_spec(param) for name, param in learner.params.items() if name not in late}
     switched = {name: _switched(learner.params.get(name)) for name in late if name in has}
     return {**single, **_fields_spec(record.named, has), **switched}
@@ -272,16 +272,16 @@ def _switched(param: Param | None) -> Spec:
     )
 
 
-def _fields_spec(fields: Fields, found: Json) -> dict[str, Spec]:
+def _fields_spec(fields: Fields, stored: Json) -> dict[str, Spec]:
     """The legal keys and values of a file that has these."""
-    has = found if isinstance(found, dict) else {}
+    has = stored if isinstance(stored, dict) else {}
     return {key: _spec(item, has.get(key)) for key, item in fields.items() if key in has or not _is_left_out(item)}
 
 
-def _spec(item: Field | Maybe | Fields, found: Json) -> Spec:
+def _spec(item: Field | Maybe | Fields, stored: Json) -> Spec:
     if isinstance(item, Field):
         return item.spec
-    return OrNull(_fields_spec(item.fields, found)) if isinstance(item, Maybe) else _fields_spec(item, found)
+    return OrNull(_fields_spec(item.fields, stored)) if isinstance(item, Maybe) else _fields_spec(item, stored)
 
 
 # Read
@@ -321,14 +321,14 @@ def read(metadata: Metadata, arrays: Arrays, level: int = 0) -> Parts:
 def _read_children(children: Metadata, arrays: Arrays, level: int) -> tuple[Parts, ...]:
     """The models inside, checked one after the other."""
     refuse_deep(level)
-    found: list[Parts] = []
+    parts: list[Parts] = []
     n_models = n_bytes = 0
-    for metadata, own in unfold(children, {name: array for name, array in arrays.items() if is_nested(name)}):
+    for metadata, child_arrays in unfold(children, {name: array for name, array in arrays.items() if is_nested(name)}):
         check_model(metadata, {})
-        found.append(read(metadata, own, level))
-        n_models, n_bytes = n_models + found[-1].n_models, n_bytes + found[-1].n_bytes
+        parts.append(read(metadata, child_arrays, level))
+        n_models, n_bytes = n_models + parts[-1].n_models, n_bytes + parts[-1].n_bytes
         refuse_many(n_models, n_bytes)
-    return tuple(found)
+    return tuple(parts)
 
 
 def _arrays_in(record: Record, metadata: Metadata) -> dict[str, Array]:
@@ -351,15 +351,15 @@ def _attributes(record: Record, content: Content) -> dict[str, object]:
     return values
 
 
-def _collect(fields: Fields, found: Metadata, values: Metadata) -> None:
+def _collect(fields: Fields, stored: Metadata, values: Metadata) -> None:
     for key, item in fields.items():
         if isinstance(item, Field):
-            if item.at and key in found:
-                _put(values, item.at, found[key])
-        elif isinstance(item, Maybe) and found[key] is None:
+            if item.at and key in stored:
+                _put(values, item.at, stored[key])
+        elif isinstance(item, Maybe) and stored[key] is None:
             values[item.at] = None
         else:
-            _collect(item.fields if isinstance(item, Maybe) else item, found[key], values)
+            _collect(item.fields if isinstance(item, Maybe) else item, stored[key], values)
 
 
 def _put(values: Metadata, path: str, value: object) -> None:
@@ -383,13 +383,13 @@ def build(parts: Parts) -> Model:
     content, record = parts.content, parts.record
     maps = {"basis": parts.maps.basis, "encoder": parts.maps.encoder}
     objects = {name: maps[name] for name in maps if name in parts.learner.others}
-    given = {name: part.given(content) for name, part in record.settings.items()}
+    settings = {name: part.given(content) for name, part in record.settings.items()}
     children = [build(child) for child in parts.children]
     if children and "estimator" in parts.learner.others:
         from sklearn.base import clone
 
         objects["estimator"] = clone(children[0])
-    model = parts.learner.load()(**content.parameters, **given, **objects)
+    model = parts.learner.load()(**content.parameters, **settings, **objects)
     if children:
         setattr(model, record.children, children)
     if has_maps(parts.learner):

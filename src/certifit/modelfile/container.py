@@ -110,12 +110,12 @@ def _read_regular(descriptor: int, max_bytes: int, path: Path) -> bytes:
 
 def _mode_of(target: str, path: Path) -> int | None:
     try:
-        found = os.stat(target)
+        status = os.stat(target)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        raise ModelFileError(f"{show(path)} is {_kind(found.st_mode)}. Give save the name of a file.")
-    return stat.S_IMODE(found.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFileError(f"{show(path)} is {_kind(status.st_mode)}. Give save the name of a file.")
+    return stat.S_IMODE(status.st_mode)
 
 
 def _write_new(temporary: str, data: bytes, mode: int | None) -> None:

@@ -98,21 +98,21 @@ def encoder_spec(record: Any) -> Spec:
     return {**ENCODER, "texts": WORDS} if has_texts else ENCODER
 
 
-def dump_encoder(given: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
+def dump_encoder(asked: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
     """Metadata and arrays of the parameter `encoder` and the fitted `encoder_`; no record where both are None."""
-    if given is None and fitted is None:
+    if asked is None and fitted is None:
         return None, {}
     from certifit.maps import TableEncoder
 
-    for encoder in (given, fitted):
+    for encoder in (asked, fitted):
         if encoder is not None and type(encoder) is not TableEncoder:
             raise ModelFileError(
                 f"encoder={brief(type(encoder).__qualname__)} is no part of a model file. "
                 "Use encoder=TableEncoder(...) or None."
             )
-    parameters = plain_parameters(given if fitted is None else fitted) or {}
+    parameters = plain_parameters(asked if fitted is None else fitted) or {}
     words = parameters.pop("texts", None)
-    record = {"is_fitted": fitted is not None, "is_given": given is not None, "parameters": parameters}
+    record = {"is_fitted": fitted is not None, "is_given": asked is not None, "parameters": parameters}
     n_texts, arrays = (None, {}) if fitted is None else _dump_columns(fitted)
     return record | ({} if words is None else {"texts": {"n_texts": n_texts, "parameters": words}}), arrays
 
@@ -121,9 +121,9 @@ def plain_parameters(encoder: TableEncoder | None) -> Metadata | None:
     """The parameters of an encoder in JSON types. What they cannot be is refused by PARAMETERS and WORDS."""
     if encoder is None:
         return None
-    given = encoder.get_params(deep=False)
-    words = given.pop("texts")
-    settings = {name: plain(value) for name, value in given.items()}
+    parameters = encoder.get_params(deep=False)
+    words = parameters.pop("texts")
+    settings = {name: plain(value) for name, value in parameters.items()}
     if words is not None:
         settings["texts"] = plain_words(words)
     if isinstance(settings["reference"], dict):
@@ -175,9 +175,9 @@ def _dump_columns(encoder: TableEncoder) -> tuple[int | None, Arrays]:
         raise ModelFileError("its encoder was fitted to columns without names.")
     rows, texts = [], []
     for record in state["columns"]:
-        row, own = _dump_column(record)
+        row, column_arrays = _dump_column(record)
         rows.append(row)
-        texts += own
+        texts += column_arrays
     columns = np.array(rows, dtype=np.int64).reshape(len(rows), len(COLUMN))
     n_texts, terms = dump_words(state["columns"])
     return n_texts, {
@@ -221,8 +221,8 @@ def _build_fitted(
     is_text = table[:, 0] == _TEXT
     n_terms = table[is_text, 3].tolist()
     check_counts(words, n_terms, most_columns)
-    own = [name for name, is_own in zip(names, is_text.tolist(), strict=True) if is_own]
-    terms = {} if words is None else build_words(words, own, n_terms, arrays)
+    text_names = [name for name, is_own in zip(names, is_text.tolist(), strict=True) if is_own]
+    terms = {} if words is None else build_words(words, text_names, n_terms, arrays)
     texts = iter(text_store.unpack(arrays))
     rows = zip(names, table.tolist(), strict=True)
     columns = [_column_record(name, dict(zip(COLUMN, row, strict=True)), parameters, texts) for name, row in rows]
@@ -339,6 +339,6 @@ def _check_policies(columns: list[Metadata], parameters: Metadata) -> None:
             and column["reference"] != wanted
             and (reference != "most frequent" or column["reference"] == column["other"]),
         }
-        for problem, found in problems.items():
-            if found:
+        for problem, is_there in problems.items():
+            if is_there:
                 raise ModelFileError(f"column {brief(name)} {problem}, against the parameters of its encoder.")

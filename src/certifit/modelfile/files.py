@@ -102,12 +102,13 @@ def _format_of(metadata: Metadata) -> int:
     return NESTED_FORMAT if "children" in metadata else FORMAT
 
 
-def _check_format(found: Json, legal: int) -> None:
-    check(INTEGER, found, "format")
-    if found != legal:
-        advice = "Use a newer certifit." if found > NESTED_FORMAT else "Fit and save the model again."
+def _check_format(number: Json, legal: int) -> None:
+    check(INTEGER, number, "format")
+    if number != legal:
+        advice = "Use a newer certifit." if number > NESTED_FORMAT else "Fit and save the model again."
         raise ModelFileError(
-            f"it has format {found}, and certifit {certifit.__version__} reads such a model in format {legal}. {advice}"
+            f"it has format {number}, and certifit {certifit.__version__} reads such a model in format {legal}. "
+            f"{advice}"
         )
 
 

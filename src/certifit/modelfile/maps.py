@@ -116,7 +116,7 @@ def maps_spec(metadata: Metadata, has_basis: bool = True) -> Mapping[str, Spec]:
 def dump_maps(model: Any, has_basis: bool = True) -> tuple[Metadata, Arrays]:
     """Metadata and arrays of the columns, the encoder and the basis of a fitted model."""
     basis, arrays = dump_basis(model.basis_)
-    encoder, own = dump_encoder(model.encoder, model.encoder_)
+    encoder, encoder_parts = dump_encoder(model.encoder, model.encoder_)
     names = vars(model).get("feature_names_in_")
     metadata: Metadata = {
         "features": {
@@ -126,7 +126,7 @@ def dump_maps(model: Any, has_basis: bool = True) -> tuple[Metadata, Arrays]:
         **({"basis": basis} if has_basis else {}),
         **({} if encoder is None else {"encoder": encoder}),
     }
-    return metadata, {**arrays, **own}
+    return metadata, {**arrays, **encoder_parts}
 
 
 def open_maps(metadata: Metadata, arrays: Arrays) -> Opened:
@@ -135,15 +135,15 @@ def open_maps(metadata: Metadata, arrays: Arrays) -> Opened:
     if names is not None and len(names) != c:
         raise ModelFileError(f"it has {len(names)} names for {c} features.")
     record, basis = metadata.get("encoder"), metadata.get("basis")
-    own = encoder_arrays(record, arrays)
-    rest = {name: array for name, array in arrays.items() if name not in own}
+    expected = encoder_arrays(record, arrays)
+    rest = {name: array for name, array in arrays.items() if name not in expected}
     # Every column of a model has a number of its own in the file, which bounds what an encoder may make.
     most_columns = max((array.size for array in rest.values()), default=0)
     if names is None and c > max(most_columns, MOST_UNNAMED):
         raise ModelFileError(
             f"it has {c:,} features without names and no array of that size; {MOST_UNNAMED:,} is the limit."
         )
-    encoder, fitted = build_encoder(record, names, c, own, most_columns)
+    encoder, fitted = build_encoder(record, names, c, expected, most_columns)
     if fitted is not None:
         names = [str(name) for name in fitted.get_feature_names_out()]
     d = c if fitted is None or names is None else len(names)

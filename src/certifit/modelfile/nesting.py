@@ -60,14 +60,17 @@ def unfold(children: Metadata, arrays: Arrays) -> list[Stored]:
     _refuse_growth(children, shared.values())
     differences = [container.from_bytes(data) for data in containers(children["count"], arrays)]
     models = [
-        (deep_merge(children["shared"], metadata), {name: array.copy() for name, array in shared.items()} | own)
-        for metadata, own in differences
+        (
+            deep_merge(children["shared"], metadata),
+            {name: array.copy() for name, array in shared.items()} | child_arrays,
+        )
+        for metadata, child_arrays in differences
     ]
     # One model has one file: what is alike stands nowhere else.
     is_shortest = (
         canonical.encode(_alike([metadata for metadata, _ in models])) == canonical.encode(children["shared"])
-        and _alike_arrays([own for _, own in models]) == shared.keys()
-        and not any(shared.keys() & own.keys() for _, own in differences)
+        and _alike_arrays([child_arrays for _, child_arrays in models]) == shared.keys()
+        and not any(shared.keys() & child_arrays.keys() for _, child_arrays in differences)
         and all(
             canonical.encode(_without(whole, children["shared"])) == canonical.encode(metadata)
             for (whole, _), (metadata, _) in zip(models, differences, strict=True)
@@ -125,13 +128,13 @@ def _alike(values: Sequence[Metadata]) -> Metadata:
 
 def _without(value: Metadata, shared: Metadata) -> Metadata:
     """What an object has beyond the shared entries."""
-    own: Metadata = {}
+    beyond_shared: Metadata = {}
     for key, item in value.items():
         if key not in shared:
-            own[key] = item
+            beyond_shared[key] = item
         elif isinstance(item, dict) and (beyond := _without(item, shared[key])):
-            own[key] = beyond
-    return own
+            beyond_shared[key] = beyond
+    return beyond_shared
 
 
 def _alike_arrays(values: Sequence[Arrays]) -> set[str]:

@@ -68,8 +68,8 @@ def pack(texts: Sequence[str], of: str = "", most: int | None = MAX_STRING) -> A
 
 def sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
     """Numbers of texts and of bytes; an array that is missing has none, and `check_arrays` says so."""
-    found = {name: arrays[name].size if name in arrays else 0 for name in TEXT_ARRAYS}
-    return {"n_texts": found["text_ends"], "n_bytes": found["texts"]}
+    lengths = {name: arrays[name].size if name in arrays else 0 for name in TEXT_ARRAYS}
+    return {"n_texts": lengths["text_ends"], "n_bytes": lengths["texts"]}
 
 
 def unpack(arrays: Mapping[str, NDArray[Any]], of: str = "", most: int | None = MAX_STRING) -> list[str]:
@@ -159,14 +159,14 @@ def plain_words(words: TextBinarizer) -> Metadata:
 
 def dump_words(columns: list[Metadata]) -> tuple[int | None, Arrays]:
     """How many texts the fit saw, and the arrays of columns as the encoder states them; None where there are none."""
-    own = [column for column in columns if column["text"] is not None]
-    if not own:
+    text_columns = [column for column in columns if column["text"] is not None]
+    if not text_columns:
         return None, {}
-    n_texts = int(own[0]["text"]["n_texts"])
-    if own[0]["text"]["parameters"]["n_hash"] is not None:
+    n_texts = int(text_columns[0]["text"]["n_texts"])
+    if text_columns[0]["text"]["parameters"]["n_hash"] is not None:
         return n_texts, {}
-    terms = [term for column in own for term in column["levels"]]
-    documents = np.array([count for column in own for count in column["text"]["documents"]], dtype="int64")
+    terms = [term for column in text_columns for term in column["levels"]]
+    documents = np.array([count for column in text_columns for count in column["text"]["documents"]], dtype="int64")
     return n_texts, {"encoder.documents": documents, **pack(terms, OF_TERMS, most=None)}
 
 
@@ -203,14 +203,14 @@ def build_words(record: Metadata, names: list[str], n_terms: list[int], arrays: 
     has_terms = record["parameters"]["n_hash"] is None
     terms = unpack(arrays, OF_TERMS, most=None) if has_terms and names else []
     documents = arrays["encoder.documents"].tolist() if has_terms and names else []
-    found, at = {}, 0
+    built, at = {}, 0
     for name, n in zip(names, n_terms, strict=True):
-        own, counts = terms[at : at + n], documents[at : at + n]
-        _check_terms(own, counts, record)
+        column_terms, counts = terms[at : at + n], documents[at : at + n]
+        _check_terms(column_terms, counts, record)
         state = {"parameters": parameters, "column": name, "n_texts": record["n_texts"], "documents": counts}
-        found[name] = {"levels": own, "text": state}
+        built[name] = {"levels": column_terms, "text": state}
         at += n
-    return found
+    return built
 
 
 def _check_terms(terms: list[str], counts: list[int], record: Metadata) -> None:

@@ -130,7 +130,9 @@ def verify(
 def _verified(model: Model, rows: Json, exact: bool) -> Verification:
     """The claims of a model on checked rows; of models, those of each on its own rows."""
     if children := children_of(model):
-        return _joint(model, [_verified(child, own, exact) for child, own in zip(children, rows, strict=True)])
+        return _joint(
+            model, [_verified(child, child_rows, exact) for child, child_rows in zip(children, rows, strict=True)]
+        )
     certificate, stored = model.certify_source(rows), model.certificate_
     reasons = [*_data_reasons(model, rows)]
     proof = _exact_proof(model, certificate, rows) if exact else None
@@ -310,11 +312,11 @@ def _bound_reasons(certificate: Certificate, stored: Certificate) -> Iterator[st
 def _digit_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
     if not stored.digits:
         return
-    found = certificate.digits or (0.0,) * len(stored.digits)
+    digits_now = certificate.digits or (0.0,) * len(stored.digits)
     slack = DIRECTIONS_SLACK if isinstance(stored, PCACertificate) else DIGITS_SLACK
     short = [
         f"{name!a} {now:.1f} of {claimed:.1f}"
-        for name, now, claimed in zip(stored.names, found, stored.digits, strict=True)
+        for name, now, claimed in zip(stored.names, digits_now, stored.digits, strict=True)
         if not now >= claimed - slack
     ]
     if short:

@@ -259,7 +259,7 @@ def _sums_of_run(run: Block, n_classes: int, block_rows: int) -> Array:
     weight = np.ones(len(codes)) if run.weight is None else run.weight
     starts = range(0, max(len(codes), 1), block_rows)
     parts = ((codes[begin : begin + block_rows], weight[begin : begin + block_rows]) for begin in starts)
-    return tree_sum(np.bincount(code[code >= 0], own[code >= 0], n_classes) for code, own in parts)
+    return tree_sum(np.bincount(code[code >= 0], row_weight[code >= 0], n_classes) for code, row_weight in parts)
 
 
 def _of_class(run: Block, factors: Array) -> Array:

@@ -455,8 +455,8 @@ ITERATIONS = Array(("m",), "int64", get=lambda model: [int(row["iteration"]) for
 
 
 def _word_of_weights(model: Model) -> str | None:
-    given: str | None = model.class_weight
-    return given if given is None or isinstance(given, str) else "given"
+    asked: str | None = model.class_weight
+    return asked if asked is None or isinstance(asked, str) else "given"
 
 
 def _asked_weight(model: Model) -> str | NDArray[np.float64] | None:

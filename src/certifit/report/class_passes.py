@@ -168,8 +168,8 @@ def survey(model: Any, source: Source, positive: Any = None) -> tuple[Seen, ByCl
     fitted = coded if basis is None else cell_moments(encoded.through(basis), cells)
     ends = None if encoder is not None else encoded.reduce(Ends.of)
     sample = _sample(encoded, encoder, int(coded.n_rows.sum()))
-    own = sample if basis is None else replace(sample, X=np.asarray(basis.apply(sample.X)))
-    return _seen(coded, ends, sample), ByClass(classes, positive_of(classes, positive), coded, fitted, sample, own)
+    columns = sample if basis is None else replace(sample, X=np.asarray(basis.apply(sample.X)))
+    return _seen(coded, ends, sample), ByClass(classes, positive_of(classes, positive), coded, fitted, sample, columns)
 
 
 def _sample(encoded: Source, encoder: Any, n_rows: int) -> Sample:

@@ -53,11 +53,11 @@ def coefficient_facts(fit: Fit) -> Table | None:
         notes += _note_on_choice(fit)
     if fit.link in RATIOS:
         _add_factors(rows)
-    own = rows[len(rows) - len(weights) :]
+    weight_rows = rows[len(rows) - len(weights) :]
     groups = []
     if model.basis_ is None:
-        _add_effects(own, fit.seen)
-        groups = _name_columns(fit, own)
+        _add_effects(weight_rows, fit.seen)
+        groups = _name_columns(fit, weight_rows)
     hidden, pooled = _not_printed(fit, rows, groups)
     return {
         "level": level,
@@ -68,7 +68,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
         "ratio": RATIOS.get(fit.link or ""),
         "notes": notes,
         "robust": robust,
-        "chosen": _chosen(own) if fit.words.is_sparse else None,
+        "chosen": _chosen(weight_rows) if fit.words.is_sparse else None,
         "rows": [row for row in rows if id(row) not in hidden],
         "groups": groups,
         "pooled": pooled,
@@ -81,8 +81,8 @@ def _not_printed(fit: Fit, rows: list[Table], groups: list[Table]) -> tuple[set[
     A flag or a number that is the same in nearly all rows is one more such column. Where the reference level is such a
     one, or few rows are 0, the intercept may be the target of a row.
     """
-    own = rows[len(rows) - len(fit.printed.columns) :]
-    rare = [row for row, is_rare in zip(own, fit.printed.is_rare, strict=True) if is_rare]
+    column_rows = rows[len(rows) - len(fit.printed.columns) :]
+    rare = [row for row, is_rare in zip(column_rows, fit.printed.is_rare, strict=True) if is_rare]
     names = {group["column"] for group in groups}
     is_named = [row["column"] in names or fit.is_text(row["column"]) for row in rare]
     counts = Counter(row["column"] for row, has_level in zip(rare, is_named, strict=True) if has_level)
@@ -107,7 +107,9 @@ def why_no_intercept(fit: Fit) -> str:
         return ""
     encoder = fit.model.encoder_
     surveyed = [(kind, encoder.survey_.columns[kind.name]) for kind in encoder.columns_]
-    compared = [kind.name for kind, own in surveyed if kind.kind == "level" and fit.printed.reference(kind, own)[1]]
+    compared = [
+        kind.name for kind, column in surveyed if kind.kind == "level" and fit.printed.reference(kind, column)[1]
+    ]
     if compared:
         why = f"fewer than {FEWEST} rows hold the reference level of {text.joined(compared, 3)}"
         return f"{why} (--reference most-frequent takes another)"
@@ -116,7 +118,9 @@ def why_no_intercept(fit: Fit) -> str:
     ends = np.cumsum([len(kind.names_out("")) for kind, _ in surveyed])
     is_hidden = [part.any() for part in np.split(fit.printed.is_rare, ends[:-1])]
     zero = [
-        kind.name for (kind, own), hides in zip(surveyed, is_hidden, strict=True) if hides and has_rare_zero(kind, own)
+        kind.name
+        for (kind, column), hides in zip(surveyed, is_hidden, strict=True)
+        if hides and has_rare_zero(kind, column)
     ]
     return f"fewer than {FEWEST} rows are 0, false or present in {text.joined(zero, 3)}" if zero else ""
 
@@ -151,8 +155,8 @@ def _summary(fit: Fit) -> Any:
 
 
 def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
-    for row, found in zip(rows, summary["coefficients"], strict=True):
-        row.update({key: found[name] for key, name in keys.items()}, determined=found.get("determined", True))
+    for row, figures in zip(rows, summary["coefficients"], strict=True):
+        row.update({key: figures[name] for key, name in keys.items()}, determined=figures.get("determined", True))
 
 
 def _add_robust(fit: Fit, rows: list[Table]) -> Table:
@@ -260,12 +264,12 @@ def _name_columns(fit: Fit, rows: list[Table]) -> list[Table]:
     first = 0
     for kind in encoder.columns_:
         made = kind.names_out("")
-        own = rows[first : first + len(made)]
-        for row in own:
+        made_rows = rows[first : first + len(made)]
+        for row in made_rows:
             row["column"] = kind.name
-        if kind.kind == "level" and own:
+        if kind.kind == "level" and made_rows:
             place = slice(first, first + len(made))
-            for row, name, is_rare in zip(own, made, fit.printed.is_rare[place], strict=True):
+            for row, name, is_rare in zip(made_rows, made, fit.printed.is_rare[place], strict=True):
                 row["level"] = name.removeprefix("=") if name.startswith("=") and not is_rare else None
             groups.append(_group(fit, kind, place))
         first += len(made)
@@ -302,8 +306,8 @@ def _joint_test(inference: Any, place: slice) -> tuple[float | None, float | Non
     is known.
     """
     start = place.start + inference.has_intercept
-    own = slice(start, place.stop + inference.has_intercept)
-    b, A = np.ldexp(inference.estimate[own], -getattr(inference, "exponent", 0)), inference.inverse[own, own]
+    places = slice(start, place.stop + inference.has_intercept)
+    b, A = np.ldexp(inference.estimate[places], -getattr(inference, "exponent", 0)), inference.inverse[places, places]
     size = np.sqrt(np.diagonal(A))
     is_squares = hasattr(inference, "rss")
     noise = inference.rss / inference.df_resid if is_squares else inference.dispersion

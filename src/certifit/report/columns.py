@@ -60,10 +60,10 @@ def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
     return BLANK | column
 
 
-def _numbers(kind: Any, surveyed: Any, own: Table, places: range, fit: Fit) -> Table:
+def _numbers(kind: Any, surveyed: Any, facts: Table, places: range, fit: Fit) -> Table:
     """Range, mean and spread of a number; the range of days of a date. Those of few rows would tell their values."""
     rule, n_rows = fit.printed.rule, surveyed.count
-    low, high = own["min"], own["max"]
+    low, high = facts["min"], facts["max"]
     if kind.kind != "flag":
         place = kind.parts.index("days") if "days" in getattr(kind, "parts", ()) else 0
         values = fit.seen.drawn.values(places[place]) if places else np.zeros(0)
@@ -72,7 +72,7 @@ def _numbers(kind: Any, surveyed: Any, own: Table, places: range, fit: Fit) -> T
         low, high = _ends(fit, values, low, high, n_rows)
     if surveyed.family == "date":
         return {"first": _day(low, rule.shows), "last": _day(high, rule.shows)}
-    moments = {"mean": own["mean"], "sd": own["sd"]} if rule.may_print(n_rows) else {}
+    moments = {"mean": facts["mean"], "sd": facts["sd"]} if rule.may_print(n_rows) else {}
     return moments | {"low": low, "high": high}
 
 

@@ -32,27 +32,27 @@ def deciding_facts(fit: Fit) -> Table | None:
     way = next((WAYS[name] for name in fit.sections if name in WAYS), None)
     if way is None:
         return None
-    found = way(fit.model, fit.by_class)
+    facts = way(fit.model, fit.by_class)
     names, columns = _labels(fit)
-    size = np.nan_to_num(np.abs(found["evidence"])).max(axis=0)
+    size = np.nan_to_num(np.abs(facts["evidence"])).max(axis=0)
     is_rare, is_few = fit.printed.is_rare, fit.printed.is_rare_label
     n_classes = len(fit.by_class.classes)
     order = np.argsort(-size, kind="stable")
     kept = order[~is_rare[order]][: max(1, min(MOST_ROWS, MOST_NUMBERS // n_classes))]
-    numbers = {key: values for key in KEYS if (values := found.get(key)) is not None}
-    of_all = ("evidence",) if found["what"] == "spreads" else ()  # one number for all classes
+    numbers = {key: values for key in KEYS if (values := facts.get(key)) is not None}
+    of_all = ("evidence",) if facts["what"] == "spreads" else ()  # one number for all classes
     rows = [
         dict.fromkeys(KEYS)
-        | {"name": names[j], "column": columns[j], "is_share": _is_share(found, j)}
+        | {"name": names[j], "column": columns[j], "is_share": _is_share(facts, j)}
         | {key: np.where(is_few & (key not in of_all), np.nan, values[:, j]) for key, values in numbers.items()}
         for j in kept
     ]
     return {
-        "what": found["what"],
+        "what": facts["what"],
         "labels": fit.printed.labels[: MOST_NUMBERS // 2],
         "n_columns": len(names),
         "rows": rows,
-        "sentences": [found["sentence"], *_left_out(len(names) - fit.printed.n_rare, len(rows)), *_pooled(fit)],
+        "sentences": [facts["sentence"], *_left_out(len(names) - fit.printed.n_rare, len(rows)), *_pooled(fit)],
     }
 
 

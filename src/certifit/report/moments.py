@@ -44,11 +44,11 @@ class Moments:
             sums = _sums(X, weight, pull, mass)
             self._merge(mass, y_mean, y_squares, sums)
 
-    def _merge(self, mass: float, y_mean: float, y_squares: float, found: Sums) -> None:
-        mean, squares, cross, low, high = found
+    def _merge(self, mass: float, y_mean: float, y_squares: float, sums: Sums) -> None:
+        mean, squares, cross, low, high = sums
         if self.mass == 0:
             self.mass, self.y_mean, self.y_squares = mass, y_mean, y_squares
-            self.mean, self.squares, self.cross, self.low, self.high = found
+            self.mean, self.squares, self.cross, self.low, self.high = sums
             return
         both = Merge.of(self.mass, mass)
         step, y_step = mean - self.mean, np.asarray(y_mean - self.y_mean)
@@ -84,7 +84,7 @@ class Moments:
 def _sums(X: Any, weight: Array, pull: Array, mass: float) -> Sums:
     if isinstance(X, seg.Columns):
         parts = [_of_segment(segment, X.shape[0], weight, pull, mass) for segment in X.segments]
-        mean, squares, cross, low, high = (np.concatenate(found) for found in zip(*parts, strict=True))
+        mean, squares, cross, low, high = (np.concatenate(column_sums) for column_sums in zip(*parts, strict=True))
         return mean, squares, cross, low, high
     if scipy.sparse.issparse(X):
         X = X.tocsr().astype(np.float64)
@@ -117,8 +117,8 @@ def _of_column(x: Array, weight: Array, pull: Array, mass: float) -> Sums:
     about = x - mean
     cross = float(pull @ about)
     about *= about
-    found = (mean, float(weight @ about), cross, low, high)
-    first, second, third, fourth, fifth = (np.array([value], dtype=np.float64) for value in found)
+    sums = (mean, float(weight @ about), cross, low, high)
+    first, second, third, fourth, fifth = (np.array([value], dtype=np.float64) for value in sums)
     return first, second, third, fourth, fifth
 
 

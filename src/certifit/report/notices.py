@@ -280,8 +280,8 @@ def _has_inference(context: Table) -> bool:
 
 def _unequal_classes(context: Table) -> Notice | None:
     """A model that always says the most frequent class is right in so many rows."""
-    classes, found = context["data"]["target"]["classes"], context["classes"]
-    if classes is None or found is None:
+    classes, facts = context["data"]["target"]["classes"], context["classes"]
+    if classes is None or facts is None:
         return None
     largest = max(classes, key=lambda one: one["share"])
     if largest["share"] < IMBALANCED:

@@ -62,18 +62,18 @@ def coefficient_items(context: Table) -> list[Table]:
         return []
     groups = {group["column"]: group for group in table["groups"]}
     items: list[Table] = []
-    for own in _by_column(shown_rows(table)):
-        group = groups.get(own[0]["column"])
-        if group is None or len(own) == 1:
+    for column_rows in _by_column(shown_rows(table)):
+        group = groups.get(column_rows[0]["column"])
+        if group is None or len(column_rows) == 1:
             reference = None if group is None else group["reference"]
-            items += [{"role": "row", "label": row["name"], "reference": reference, "of": row} for row in own]
+            items += [{"role": "row", "label": row["name"], "reference": reference, "of": row} for row in column_rows]
             continue
-        shown = _cut(table, own)
+        shown = _cut(table, column_rows)
         items.append({"role": "head"} | group)
         levels = [(row, row["level"] or "(missing)") for row in shown]
         items += [{"role": "level", "label": level, "reference": None, "of": row} for row, level in levels]
-        if len(shown) < len(own):
-            items.append({"role": "more", "n": len(own) - len(shown)})
+        if len(shown) < len(column_rows):
+            items.append({"role": "more", "n": len(column_rows) - len(shown)})
     items = items[:MOST_ROWS]
     cells = iter(coefficient_rows([item["of"] for item in items if "of" in item]))
     return [next(cells) | item if "of" in item else item for item in items]

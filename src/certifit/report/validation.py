@@ -267,12 +267,12 @@ def _error(entry: Entry, measure: Measure) -> float:
 def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
     value = _error(board.chosen, measure)
     error, plus_minus = text.measured(value, board.chosen.standard_error)
-    own = measure.own.format(error=error, plus_minus=plus_minus)
+    sentence = measure.own.format(error=error, plus_minus=plus_minus)
     if measure.rate == "log_loss" and value < text.LEAST_LOSS:
         sure = "every row had its class with a probability of 1, but for rounding"
-        own = f"the log loss is {text.small_loss(value)}: {sure}"
+        sentence = f"the log loss is {text.small_loss(value)}: {sure}"
     choice = choice_sentences(board.correction, board.nested, board.scoring)
-    said = [f"On rows it did not see, {own}.", *_why_chosen(board), _against_baseline(board, measure)]
+    said = [f"On rows it did not see, {sentence}.", *_why_chosen(board), _against_baseline(board, measure)]
     return [*said, *_majority(board), *choice]
 
 
@@ -280,9 +280,9 @@ def _majority(board: Leaderboard) -> list[str]:
     """The share of right classes beside that of always saying the most frequent one."""
     if not board.is_of_classes:
         return []
-    own, null = board.chosen.metrics["accuracy"], board.baseline.metrics["accuracy"]
+    right, null = board.chosen.metrics["accuracy"], board.baseline.metrics["accuracy"]
     return [
-        f"It puts {text.percent(float(own))} of the rows in the right class; always saying the most frequent class "
+        f"It puts {text.percent(float(right))} of the rows in the right class; always saying the most frequent class "
         f"puts {text.percent(float(null))} there."
     ]
 
@@ -309,9 +309,9 @@ def _why_chosen(board: Leaderboard) -> list[str]:
 def _against_baseline(board: Leaderboard, measure: Measure) -> str:
     base = board.baseline
     digits = base.standard_error if base.classes is None else board.chosen.standard_error
-    own, null = _error(board.chosen, measure), _error(base, measure)
+    chosen_error, null = _error(board.chosen, measure), _error(base, measure)
     error, _ = text.measured(null, digits)
-    words = measure.baseline if own < null else measure.no_better
+    words = measure.baseline if chosen_error < null else measure.no_better
     return words.format(name=base.name, error=error)
 
 

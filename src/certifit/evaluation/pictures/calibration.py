@@ -13,7 +13,7 @@ _STRIP = 0.12  # height of the strip of counts, as a share of the axes
 _THINNEST = 0.005  # width of a bin of one value
 
 
-def drawn_bins(found: Calibration) -> list[dict[str, float]]:
+def drawn_bins(calibration: Calibration) -> list[dict[str, float]]:
     """The bins that hold rows: count, predicted, observed, low and high; no interval is nan."""
     names = {
         "count": "count",
@@ -22,7 +22,7 @@ def drawn_bins(found: Calibration) -> list[dict[str, float]]:
         "low": "low",
         "high": "high",
     }
-    return [{key: row[name] for key, name in names.items()} for row in found.table() if row["count"] > 0]
+    return [{key: row[name] for key, name in names.items()} for row in calibration.table() if row["count"] > 0]
 
 
 class CalibrationDisplay:

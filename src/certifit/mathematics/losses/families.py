@@ -234,9 +234,9 @@ class BernoulliLoss(ResponseLoss):
         close = np.nonzero((y > 0) & (y < 1) & (value < CLOSE * entropy))
         if not len(close[0]):
             return value
-        own, at = y[close], z[close]
-        apart = self.link.log_mean(at).value - self.link.log_rest(at).value - (np.log(own) - np.log1p(-own))
-        value[close] = shares(own, 1 - own, apart)
+        targets, at = y[close], z[close]
+        apart = self.link.log_mean(at).value - self.link.log_rest(at).value - (np.log(targets) - np.log1p(-targets))
+        value[close] = shares(targets, 1 - targets, apart)
         return value
 
     def expected(self, y: Array, z: Array) -> Array:

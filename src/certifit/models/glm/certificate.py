@@ -87,10 +87,10 @@ def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
     value, is_exact_fit, rounding = bound.relative, bound.base.is_exact_fit, bound.rounding
     if literal is not None and (literal <= tolerance or not is_rounding or literal <= value):
         value, literal = literal, None
-    found = None if np.isfinite(value) else _separation(task, state)
-    if bound.base.is_exact_fit and not bound.is_local and not (found is not None and found.exists):
+    separated = None if np.isfinite(value) else _separation(task, state)
+    if bound.base.is_exact_fit and not bound.is_local and not (separated is not None and separated.exists):
         value, literal = min(value, EXACT_FIT), None  # no objective is below 0
-    is_settled = bound.is_local or bound.is_far or (found is not None and found.exists)
+    is_settled = bound.is_local or bound.is_far or (separated is not None and separated.exists)
     # A price of treating columns as exact that is known in float64 needs no more digits.
     asks = not value <= tolerance or (literal is not None and not literal < bound.most)
     if asks and not is_settled:
@@ -120,9 +120,9 @@ def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         literal=literal,
-        fault="" if value <= tolerance else _fault(task, value, near, found, bound),
+        fault="" if value <= tolerance else _fault(task, value, near, separated, bound),
         is_local=bound.is_local,
-        separation=None if np.isfinite(value) else found,
+        separation=None if np.isfinite(value) else separated,
     )
 
 
@@ -219,10 +219,10 @@ def _literal(task: GlmTask, state: Weights, near: Related, bound: CurvatureBound
     rows = literal_columns(task.source, near.found, task.fit_intercept)
     if rows is None:
         return np.inf
-    found = rows.basis.converted(state.coef, state.intercept)
-    size, free = len(found.coef), np.full(len(found.coef), np.inf)
+    converted = rows.basis.converted(state.coef, state.intercept)
+    size, free = len(converted.coef), np.full(len(converted.coef), np.inf)
     other = GlmTask(rows.source, task.loss, Strengths(0.0, 0.0, np.ones(size), -free, free), task.fit_intercept)
-    there = bound_at(other, other.to_point(Weights(found.coef, found.intercept)), 0.0)
+    there = bound_at(other, other.to_point(Weights(converted.coef, converted.intercept)), 0.0)
     if there.related is not None or there.is_local:
         return np.inf
     return relative_to(there.excess + _weak_price(task, state), bound.base.scale)
@@ -253,7 +253,9 @@ def long_proof(task: GlmTask, state: Weights, tolerance: float) -> LongExcess | 
     return long_excess(problem, at[:, None], null, tolerance)
 
 
-def _fault(task: GlmTask, value: float, near: Related | None, found: Separation | None, bound: CurvatureBound) -> str:
+def _fault(
+    task: GlmTask, value: float, near: Related | None, separated: Separation | None, bound: CurvatureBound
+) -> str:
     """Why there is no proof; empty where it is that the value is too large."""
     if _is_constant(task):
         return (
@@ -262,7 +264,7 @@ def _fault(task: GlmTask, value: float, near: Related | None, found: Separation 
         )
     if near is not None and near.is_apart:
         return near.fault()
-    return "" if np.isfinite(value) else fault_of(found, bound.condition, bound.n_flat)
+    return "" if np.isfinite(value) else fault_of(separated, bound.condition, bound.n_flat)
 
 
 def _is_constant(task: GlmTask) -> bool:
@@ -360,10 +362,10 @@ def _separation(task: GlmTask, state: Weights) -> Separation | None:
     return separation(task.source, sides, task.fit_intercept, candidate)
 
 
-def fault_of(found: Separation | None, condition: float, n_flat: int) -> str:
+def fault_of(separated: Separation | None, condition: float, n_flat: int) -> str:
     """Why no minimum is proven: a direction that shows that there is none, or a flat objective."""
-    if found is not None and found.exists:
-        return found.sentence()
+    if separated is not None and separated.exists:
+        return separated.sentence()
     if condition < FLAT and not n_flat:
         flat = (
             "no minimum is proven: these weights are too far from one for a bound. Let the solver go on (max_iter), or "
@@ -374,4 +376,4 @@ def fault_of(found: Separation | None, condition: float, n_flat: int) -> str:
             "no minimum is proven: the objective is nearly flat in some direction (condition number "
             f"{condition:.1e}). Add a penalty (alpha > 0), or leave columns out."
         )
-    return flat if found is None else f"{flat} {found.sentence()}"
+    return flat if separated is None else f"{flat} {separated.sentence()}"

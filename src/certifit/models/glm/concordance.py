@@ -30,8 +30,8 @@ SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 def relative_to(excess: float, scale: float) -> float:
     """excess / scale, infinite where it overflows or one of them is not known."""
     with np.errstate(all="ignore"):
-        found = float(np.float64(excess) / np.float64(scale))
-    return found if np.isfinite(scale) and not np.isnan(found) else np.inf
+        ratio = float(np.float64(excess) / np.float64(scale))
+    return ratio if np.isfinite(scale) and not np.isnan(ratio) else np.inf
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ def near_scores(task: GlmTask, point: Array) -> NearScores | None:
     for room in (*ROOMS, min(low - least, most - high) / 2):
         if not room > 0:
             continue
-        found = loss.concordance_on(low - room, high + room)
-        if found is None:
+        constant = loss.concordance_on(low - room, high + room)
+        if constant is None:
             return None
-        if found < math.inf:
-            return NearScores(max(found, 1e-300), room)
+        if constant < math.inf:
+            return NearScores(max(constant, 1e-300), room)
     return None
 
 
@@ -183,5 +183,5 @@ def related(source: Source, firm: Array, fit_intercept: bool) -> Related | None:
         return None
     if len(free) < len(firm):
         source = source.through(SomeColumns(free))
-    found = column_remainders(source, fit_intercept)
-    return None if found is None else Related(free[found.columns], found, list(source.names))
+    remainders = column_remainders(source, fit_intercept)
+    return None if remainders is None else Related(free[remainders.columns], remainders, list(source.names))

@@ -140,8 +140,8 @@ class ScorePoint:
         """Rounding of the entries of the gradient."""
         slope, curved = self.slope, self.curved
         each = MATRIX_ERROR * slope + 8 * UNIT * (curved + self.task.loss.cancelled(self.task.targets.mean) + slope)
-        own = 4 * UNIT * (np.abs(self.at.gradient) + self.task.l2 * np.abs(self.point))
-        return np.asarray(self.reach * (each + self.score_error * curved) + own)
+        rounding = 4 * UNIT * (np.abs(self.at.gradient) + self.task.l2 * np.abs(self.point))
+        return np.asarray(self.reach * (each + self.score_error * curved) + rounding)
 
     @property
     def value_error(self) -> float:

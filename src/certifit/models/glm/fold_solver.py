@@ -122,9 +122,9 @@ class FoldLosses:
         """Strengths of the squares of scaled weights for an alpha a split: splits x (columns + 1)."""
         strengths = self.task.strengths
         with np.errstate(over="ignore", under="ignore"):
-            own = alphas[:, None] * (1 - strengths.l1_ratio) * strengths.factors
-            strength = np.minimum(own * (self.task.scaling.scale * self._spreads) ** 2, LARGEST_PENALTY)
-        return np.column_stack([np.where(own > 0, strength, 0.0), np.zeros(len(alphas))])
+            per_column = alphas[:, None] * (1 - strengths.l1_ratio) * strengths.factors
+            strength = np.minimum(per_column * (self.task.scaling.scale * self._spreads) ** 2, LARGEST_PENALTY)
+        return np.column_stack([np.where(per_column > 0, strength, 0.0), np.zeros(len(alphas))])
 
     @cached_property
     def _spreads(self) -> Array:
@@ -284,14 +284,14 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
     order = np.argsort(-alphas.mean(axis=1), kind="stable")
     near = folds.at(start)
     fits = [_Fit(s, start, float(near.losses[s]), near.slopes[s], near.hessians[s]) for s in range(folds.n_splits)]
-    found: list[list[Weights]] = [[] for _ in order]
+    weights_by_place: list[list[Weights]] = [[] for _ in order]
     for at in order:
         lost = _settle(folds, fits, folds.l2(alphas[at]))
-        found[at] = [folds.task.to_state(fit.point) for fit in fits]
+        weights_by_place[at] = [folds.task.to_state(fit.point) for fit in fits]
         for s in np.flatnonzero(lost).tolist():
-            found[at][s] = _alone(folds.alone(s, float(alphas[at, s])), found[at][s], max_iter)
-            fits[s].point, fits[s].loss = folds.task.to_point(found[at][s]), np.inf  # seen by the next pass
-    return found
+            weights_by_place[at][s] = _alone(folds.alone(s, float(alphas[at, s])), weights_by_place[at][s], max_iter)
+            fits[s].point, fits[s].loss = folds.task.to_point(weights_by_place[at][s]), np.inf  # seen by the next pass
+    return weights_by_place
 
 
 def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
@@ -306,8 +306,8 @@ def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
 
 def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:
     """Fit all training sets with a penalty each; which of them are to be fitted by themselves."""
-    for fit, own in zip(fits, l2, strict=True):
-        fit.begin(own, enough)
+    for fit, strengths in zip(fits, l2, strict=True):
+        fit.begin(strengths, enough)
         fit.is_lost |= not folds.has_start[fit.split]
     for _ in range(MOST_PASSES):
         live = [fit for fit in fits if not (fit.is_done or fit.is_lost)]
@@ -343,8 +343,8 @@ def subset_points(
     hessians: of the training sets, near the starts. Raises Unsettled where a subset is to be fitted by itself.
     """
     fits = [
-        _Fit(s, point, np.inf, np.zeros_like(point), hessians[s], own)
-        for own, points in zip(kept, starts, strict=True)
+        _Fit(s, point, np.inf, np.zeros_like(point), hessians[s], columns)
+        for columns, points in zip(kept, starts, strict=True)
         for s, point in enumerate(points)
     ]
     if _settle(folds, fits, np.tile(l2, (len(starts), 1)), enough).any():

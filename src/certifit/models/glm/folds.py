@@ -101,8 +101,8 @@ class ScoreSubsets(FoldStates):
     def states_at(self, subsets: Sequence[Sequence[Array]]) -> RowFolds:
         """States of subsets, each given by the points of every round: splits x (columns + 1)."""
         states = []
-        for r, own in enumerate(self.rounds):
-            fits = [[own.folds.task.to_state(point) for point in points[r]] for points in subsets]
+        for r, splits in enumerate(self.rounds):
+            fits = [[splits.folds.task.to_state(point) for point in points[r]] for points in subsets]
             states.append([[self._model.fold_state(_weights(fit)) for fit in row] for row in fits])
         return RowFolds(self.task.source, self._splits, states, {}, self._model.is_of_classes)
 

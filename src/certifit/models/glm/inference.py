@@ -118,8 +118,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         dropped: tuple[Dropped, ...] = ()
         undetermined: tuple[int, ...] = ()
         if X is None:
-            given = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
-            fit = self._stored_fit(given, covariance, redundant).with_options(*rules)
+            passed = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
+            fit = self._stored_fit(passed, covariance, redundant).with_options(*rules)
         else:
             seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
             dropped, certificate = seen.dropped, certificate if redundant == "mark" else seen.certificate
@@ -168,10 +168,10 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             return None
         return infer(task, state, *family)
 
-    def _stored_fit(self, given: list[str], covariance: str, redundant: str) -> GlmInference:
+    def _stored_fit(self, passed: list[str], covariance: str, redundant: str) -> GlmInference:
         """The inference that needs no rows."""
-        if given:
-            raise ValueError(f"{given[0]} comes with X: summary(X, y, {given[-1]}=...).")
+        if passed:
+            raise ValueError(f"{passed[0]} comes with X: summary(X, y, {passed[-1]}=...).")
         if redundant != "refuse" and self._is_free() and self.certificate_.dependent:
             raise ValueError(NEEDS_ROWS.format(listed_relations(self.certificate_.dependent)))
         if self.inference_ is None:
@@ -313,12 +313,12 @@ def _named(
     return [("y", y), ("sample_weight", sample_weight), ("offset", offset), ("exposure", exposure)]
 
 
-def _check_dispersion(given: object) -> None:
-    if given is None or (isinstance(given, str) and given in ("pearson", "deviance")):
+def _check_dispersion(dispersion: object) -> None:
+    if dispersion is None or (isinstance(dispersion, str) and dispersion in ("pearson", "deviance")):
         return
-    if isinstance(given, Real) and not isinstance(given, bool) and 0 < float(given) < np.inf:
+    if isinstance(dispersion, Real) and not isinstance(dispersion, bool) and 0 < float(dispersion) < np.inf:
         return
-    raise ValueError(f"dispersion must be None, 'pearson', 'deviance' or a number > 0. Got {given!r}.")
+    raise ValueError(f"dispersion must be None, 'pearson', 'deviance' or a number > 0. Got {dispersion!r}.")
 
 
 _PENALISED = (
@@ -415,5 +415,5 @@ def _in_user_units(task: GlmTask, scaled: Array) -> Array:
     if first:
         change[0] = np.append(-s.shift, 1.0)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        found = change @ scaled @ change.T
-    return np.asarray((found + found.T) / 2)
+        covariance = change @ scaled @ change.T
+    return np.asarray((covariance + covariance.T) / 2)

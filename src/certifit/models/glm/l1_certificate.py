@@ -90,9 +90,9 @@ def estimate(task: GlmTask, point: Array) -> Proof:
     face = _face(at) if at.is_feasible else None
     if face is None:
         return Proof(Gap(np.inf, 0.0, at.objective, 1.0), np.inf)
-    found = _decrement(face)
-    value = found.value**2 / 2
-    rounding = (found.value + found.rounding) ** 2 / 2 - value
+    decrement = _decrement(face)
+    value = decrement.value**2 / 2
+    rounding = (decrement.value + decrement.rounding) ** 2 / 2 - value
     return Proof(Gap(value, rounding, at.objective, at.scale), Curvature(face.matrix).condition, at.base.is_exact_fit)
 
 
@@ -139,9 +139,9 @@ def _matrix(at: ScorePoint, places: Array) -> Array:
         return np.asarray(matrix[np.ix_(places, places)])
     columns = places[places < at.task.size - 1]
     small = SomeColumns(at.task).taken(columns, at.task.strengths.alpha)
-    found = small.evaluate(np.append(at.point[columns], at.point[-1]), hessian=True).hessian
-    assert found is not None
-    return found[: len(places), : len(places)]
+    hessian = small.evaluate(np.append(at.point[columns], at.point[-1]), hessian=True).hessian
+    assert hessian is not None
+    return hessian[: len(places), : len(places)]
 
 
 def _least_of_run(run: Block, loss: ScoreLoss, state: Weights) -> float:
@@ -194,8 +194,8 @@ def _decrement(face: _Face) -> Decrement:
 
 def _too_short(face: _Face) -> Array:
     """Which of the other entries have less slack than the proof asks for."""
-    at, found = face.at, _decrement(face)
-    size = found.value + found.rounding
+    at, decrement = face.at, _decrement(face)
+    size = decrement.value + decrement.rounding
     if not np.isfinite(size):  # nothing is proven, whatever the entries
         return np.zeros(at.task.size, dtype=bool)
     root = np.sqrt(at.curved * at.reach**2 * (1 + MATRIX_ERROR) + at.task.l2)
@@ -206,11 +206,11 @@ def _too_short(face: _Face) -> Array:
 
 def _by_curvature(face: _Face) -> Gap:
     """The proof of self-concordance."""
-    at, found = face.at, _decrement(face)
-    excess = np.inf if not at.is_feasible or _too_short(face).any() else found.excess()
+    at, decrement = face.at, _decrement(face)
+    excess = np.inf if not at.is_feasible or _too_short(face).any() else decrement.excess()
     if not np.isfinite(excess):
         return Gap(np.inf, 0.0, at.objective, at.scale)
-    value = Decrement(found.value, 0.0, found.reach).excess()
+    value = Decrement(decrement.value, 0.0, decrement.reach).excess()
     return Gap(value, excess - value, at.objective, at.scale)
 
 
@@ -218,9 +218,9 @@ def _from_target(face: _Face) -> Gap:
     """The proof from the point that a Newton step leads to."""
     at, places = face.at, face.places
     kinks = Kinks.of(at.task.penalty)
-    own = Kinks(kinks.l1[places], kinks.lower[places], kinks.upper[places])
+    face_kinks = Kinks(kinks.l1[places], kinks.lower[places], kinks.upper[places])
     target = at.point.copy()
-    target[places] = minimiser(face.matrix, at.at.gradient[places], at.point[places], at.objective, own)
+    target[places] = minimiser(face.matrix, at.at.gradient[places], at.point[places], at.objective, face_kinks)
     there = ScorePoint.of(at.task, target, hessian=False)
     gap = score_gap(there)
     near = _face(there) if there.is_feasible else None

@@ -84,11 +84,11 @@ class SparseNewton:
 
     def _derivatives(self) -> tuple[Array, Array]:
         """Slopes and curvatures of the rows, times their shares."""
-        found = []
+        pairs = []
         for f in (self.task.loss.slope, self.task.loss.curvature):
             each = f(self._y, self._z)
-            found.append(self._share * (each if self._seen is None else np.where(self._seen, each, 0.0)))
-        return found[0], found[1]
+            pairs.append(self._share * (each if self._seen is None else np.where(self._seen, each, 0.0)))
+        return pairs[0], pairs[1]
 
     def _violations(self, gradient: Array) -> Array:
         """How far the derivative of the objective is on the wrong side, entry by entry."""
@@ -158,12 +158,14 @@ def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0, start: Weights | 
     A start is left for no weights where Newton's model of the loss says nothing there, and no weights are better.
     """
     steps = Steps()
-    given = None if start is None else _start_point(task, start)
+    start_point = None if start is None else _start_point(task, start)
     if is_wide(task):
-        point = WorkingSet(task, task.start() if given is None else given).descend(task, max_iter, steps, FLOOR)
+        point = WorkingSet(task, task.start() if start_point is None else start_point).descend(
+            task, max_iter, steps, FLOOR
+        )
     else:
         with unreported():
-            begin = sampled_start(task, max_iter) if given is None else given
+            begin = sampled_start(task, max_iter) if start_point is None else start_point
         newton = ProxNewton(begin)
         newton.descend(task, max_iter, steps, step_tol)
         point = newton.point
@@ -275,9 +277,9 @@ class WorkingSet:
     def _fit(self, task: GlmTask, columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
         sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
         if sparse is not None:
-            found = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
-            found.descend(max_iter, steps, max(enough**0.5, SHARP))
-            self._put(columns, found.point)
+            of_columns = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
+            of_columns.descend(max_iter, steps, max(enough**0.5, SHARP))
+            self._put(columns, of_columns.point)
             return
         small = self._columns.taken(columns, task.strengths.alpha)
         newton = ProxNewton(np.append(self.point[columns], self.point[-1]))
@@ -285,9 +287,9 @@ class WorkingSet:
         self.left = newton.left
         self._put(columns, newton.point)
 
-    def _put(self, columns: Array, own: Array) -> None:
+    def _put(self, columns: Array, values: Array) -> None:
         self.point = self.point.copy()
-        self.point[columns], self.point[-1] = own[:-1], own[-1]
+        self.point[columns], self.point[-1] = values[:-1], values[-1]
 
 
 def _excess(gradient: Array, point: Array, kinks: Kinks) -> Array:
@@ -345,14 +347,14 @@ class ProxNewton:
             if self.left <= enough:
                 self.point = target  # what is left after it is rounding
                 return
-            found = _lower(task, kinks, self.point, at, target, hessian=is_slow)
-            if found is None:
+            lower = _lower(task, kinks, self.point, at, target, hessian=is_slow)
+            if lower is None:
                 return  # no step descends: the floor of the objective
-            move, change = found[0] - self.point, found[1].gradient - at.gradient
-            if found[1].hessian is None and decrement > LEARNT * value:
+            move, change = lower[0] - self.point, lower[1].gradient - at.gradient
+            if lower[1].hessian is None and decrement > LEARNT * value:
                 self._learn(matrix, move, change, task)
-            falls = found[1].value + kinks.size(found[0]) < value
-            self.point, at = found
+            falls = lower[1].value + kinks.size(lower[0]) < value
+            self.point, at = lower
             if float(np.linalg.norm(move)) < step_tol:
                 return
 
@@ -401,8 +403,8 @@ def _lower(
         trial = target if length == 1.0 else point + length * (target - point)
         if np.array_equal(trial, point):  # the step is below the rounding of the point
             return None
-        found = task.evaluate(trial, hessian)
-        if found.value + kinks.size(trial) <= value - ARMIJO * length * fall + SURE * abs(value):
-            return trial, found
+        tried = task.evaluate(trial, hessian)
+        if tried.value + kinks.size(trial) <= value - ARMIJO * length * fall + SURE * abs(value):
+            return trial, tried
         length /= 2
     return None

@@ -55,8 +55,8 @@ def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxTask
                 f"{name} is for two classes. With {len(model.classes_)} classes take an L2 penalty, or "
                 "OneVsRestClassifier(LogisticRegression(...))."
             )
-    given = None if alpha is None else float(alpha)
-    return SoftmaxTask(source, len(model.classes_), given, bool(model.fit_intercept), bool(model.standardize))
+    strength = None if alpha is None else float(alpha)
+    return SoftmaxTask(source, len(model.classes_), strength, bool(model.fit_intercept), bool(model.standardize))
 
 
 def solve_softmax(

@@ -74,10 +74,10 @@ class LongRows:
 def _squared_spread(column: list[float], weight: list[Fraction], total: Fraction, centred: bool) -> Decimal:
     entries = [Fraction(x) for x in column]
     mean = sum((w * x for w, x in zip(weight, entries, strict=True)), Fraction(0)) / total if centred else Fraction(0)
-    found = sum((w * (x - mean) ** 2 for w, x in zip(weight, entries, strict=True)), Fraction(0)) / total
+    variance = sum((w * (x - mean) ** 2 for w, x in zip(weight, entries, strict=True)), Fraction(0)) / total
     with localcontext() as context:
         context.prec = SPREAD_DIGITS
-        return Decimal(found.numerator) / Decimal(found.denominator) if found else Decimal(1)
+        return Decimal(variance.numerator) / Decimal(variance.denominator) if variance else Decimal(1)
 
 
 def _floats_of_run(run: Block) -> tuple[Array, Array, Array, Array]:
@@ -131,13 +131,13 @@ class LongProblem:
     def sums(self, at: Array) -> Sums:
         """The objective, slopes (rows x classes) and curvatures (rows) or chances (rows x classes), times shares."""
         z = self.scores(at)
-        found = self._softmax(z) if self.loss is None else self._by_row(z)
+        parts = self._softmax(z) if self.loss is None else self._by_row(z)
         penalty = sum((pull * (at[j] * at[j]).sum() for j, pull in enumerate(self.l2) if pull), ZERO) / 2
-        return found[0] + penalty, found[1], found[2]
+        return parts[0] + penalty, parts[1], parts[2]
 
     def _by_row(self, z: Array) -> Sums:
-        found = [loss(own) for loss, own in zip(self.losses, z[:, 0], strict=True)]
-        values, slopes, curvatures, _ = (np.array(part, dtype=object) for part in zip(*found, strict=True))
+        terms = [loss(score) for loss, score in zip(self.losses, z[:, 0], strict=True)]
+        values, slopes, curvatures, _ = (np.array(part, dtype=object) for part in zip(*terms, strict=True))
         return (self.shares * values).sum(), (self.shares * slopes)[:, None], self.shares * curvatures
 
     def rounding(self, at: Array, digits: int) -> Decimal:
@@ -147,11 +147,11 @@ class LongProblem:
         if self.loss is None:
             terms = 2 * sizes + ONE
         else:
-            found = [loss(own) for loss, own in zip(self.losses, z[:, 0], strict=True)]
+            row_terms = [loss(score) for loss, score in zip(self.losses, z[:, 0], strict=True)]
             terms = np.array(
                 [
-                    abs(value) + abs(slope) * size + own
-                    for (value, slope, _, own), size in zip(found, sizes, strict=True)
+                    abs(value) + abs(slope) * size + score
+                    for (value, slope, _, score), size in zip(row_terms, sizes, strict=True)
                 ]
             )
         return Decimal(10) ** (SPARE - digits) * Decimal((self.shares * terms).sum())
@@ -160,7 +160,7 @@ class LongProblem:
         chances, value = np.empty_like(z), ZERO
         for i, (row, code) in enumerate(zip(z, self.rows.y, strict=True)):
             top = max(row)
-            powers = [(own - top).exp() for own in row]
+            powers = [(score - top).exp() for score in row]
             rest = sum(sorted(powers)[:-1], ZERO)
             chances[i] = [power / (1 + rest) for power in powers]
             value += self.shares[i] * (top - row[int(code)] + log_of_one_plus(rest))
@@ -179,10 +179,10 @@ class LongProblem:
         hessian = np.full((len(columns), len(columns)), ZERO, dtype=object)
         for k in range(self.n_classes):
             for m in range(k + 1):
-                own, other = np.flatnonzero(classes == k), np.flatnonzero(classes == m)
+                first, other = np.flatnonzero(classes == k), np.flatnonzero(classes == m)
                 curvature = more if self.loss is not None else self._across(more, k, m)
-                part = _product((self.X[:, columns[own]] * curvature[:, None]).T, self.X[:, columns[other]])
-                hessian[np.ix_(own, other)], hessian[np.ix_(other, own)] = part, part.T
+                part = _product((self.X[:, columns[first]] * curvature[:, None]).T, self.X[:, columns[other]])
+                hessian[np.ix_(first, other)], hessian[np.ix_(other, first)] = part, part.T
         for place, (j, _) in enumerate(self.parameters):
             hessian[place, place] += self.l2[j]
         return gradient, hessian
@@ -197,9 +197,9 @@ class LongProblem:
             return ZERO
         most = ZERO
         for k in range(self.n_classes):
-            own = [j if c == k else None for j, c in self.parameters]
+            columns = [j if c == k else None for j, c in self.parameters]
             for x in self.X:
-                most = max(most, factor.square([ZERO if j is None else x[j] for j in own]))
+                most = max(most, factor.square([ZERO if j is None else x[j] for j in columns]))
         return self.concordance * most.sqrt() * SAFETY
 
 
@@ -227,10 +227,10 @@ class Factor:
             self._D.append(pivot)
 
     def _forward(self, right: Any) -> list[Decimal]:
-        found: list[Decimal] = []
+        solved: list[Decimal] = []
         for i, row in enumerate(self._L):
-            found.append(right[i] - sum((row[k] * found[k] for k in range(i) if found[k]), ZERO))
-        return found
+            solved.append(right[i] - sum((row[k] * solved[k] for k in range(i) if solved[k]), ZERO))
+        return solved
 
     def square(self, right: Any) -> Decimal:
         """right' H^-1 right."""
@@ -238,10 +238,10 @@ class Factor:
 
     def solve(self, right: Any) -> list[Decimal]:
         """H^-1 right."""
-        found = [v / d for v, d in zip(self._forward(right), self._D, strict=True)]
-        for i in reversed(range(len(found))):
-            found[i] -= sum((self._L[k][i] * found[k] for k in range(i + 1, len(found))), ZERO)
-        return found
+        scaled = [v / d for v, d in zip(self._forward(right), self._D, strict=True)]
+        for i in reversed(range(len(scaled))):
+            scaled[i] -= sum((self._L[k][i] * scaled[k] for k in range(i + 1, len(scaled))), ZERO)
+        return scaled
 
 
 @dataclass(frozen=True)
@@ -276,11 +276,11 @@ def long_excess(problem: LongProblem, at: Array, null: Array | None, aim: float)
     digits, budget = FEWEST_DIGITS, _Budget()
     while digits <= MOST_DIGITS:
         with _digits(digits):
-            own = replace(problem)  # its decimals are made anew
+            copied = replace(problem)  # its decimals are made anew
             try:
-                low = _lower_bound(own, _decimals(at), Decimal(aim), digits, budget)
+                low = _lower_bound(copied, _decimals(at), Decimal(aim), digits, budget)
                 if low is not None:
-                    return _excess(own, at, low, null, digits)
+                    return _excess(copied, at, low, null, digits)
             except _TooLong:
                 return None
             except _TooFewDigits:
@@ -298,10 +298,10 @@ def _excess(problem: LongProblem, at: Array, low: Decimal, null: Array | None, d
     """The excess over a lower bound, its rounding included."""
     objective, rounding = problem.value(_decimals(at)), problem.rounding(_decimals(at), digits)
     is_zero = not at.any() and not problem.rows.offset.any()
-    found = LongExcess(objective, max(objective - low, ZERO) + rounding, _null(problem, null, digits), is_zero)
-    if not is_zero and not rounding <= NOTHING * (found.null if found.is_exact_fit else objective):
+    bound = LongExcess(objective, max(objective - low, ZERO) + rounding, _null(problem, null, digits), is_zero)
+    if not is_zero and not rounding <= NOTHING * (bound.null if bound.is_exact_fit else objective):
         raise _TooFewDigits
-    return found if not is_zero else replace(found, excess=max(objective - low, ZERO))
+    return bound if not is_zero else replace(bound, excess=max(objective - low, ZERO))
 
 
 class _TooFewDigits(Exception):
@@ -376,8 +376,8 @@ def _lower(
     for _ in range(MOST_HALVINGS):
         spend()
         trial = at.copy()
-        for (j, k), own in zip(problem.parameters, step, strict=True):
-            trial[j, k] -= length * own
+        for (j, k), change in zip(problem.parameters, step, strict=True):
+            trial[j, k] -= length * change
         sums = problem.sums(trial)
         if sums[0].is_finite() and sums[0] <= value - Decimal("1e-4") * length * square:
             return trial, sums

@@ -26,12 +26,12 @@ def row_loss(loss: ScoreLoss) -> RowLoss | None:
 
 
 def _logistic(y: Decimal) -> LossOfScore:
-    own = y * y.ln() + (1 - y) * (1 - y).ln() if 0 < y < 1 else ZERO
+    of_target = y * y.ln() + (1 - y) * (1 - y).ln() if 0 < y < 1 else ZERO
 
     def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
         log, p, rest = _logistic_parts(z)
         value = ((1 - y) * z if z > 0 else -y * z) + log
-        return value + own, (1 - y) * p - y * rest, p * rest, ONE
+        return value + of_target, (1 - y) * p - y * rest, p * rest, ONE
 
     return loss
 

@@ -126,8 +126,8 @@ class GlmRegressor(GlmModel, Regressor[GlmOrSoftmaxTask, GlmState]):
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
             start = float(loss.score(target_sums(source).mean))
             null = null_score(source, loss, start) if source.view.has_offset else start
-            own, other = source.reduce(partial(self._half_deviances, null=null))
-        return float(1 - own / other) if other > 0 else float(own == 0)
+            deviance, other = source.reduce(partial(self._half_deviances, null=null))
+        return float(1 - deviance / other) if other > 0 else float(deviance == 0)
 
     def _half_deviances(self, block: Block, null: float) -> Array:
         """Of the model, and of the constant `null` in its place."""

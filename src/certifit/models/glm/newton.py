@@ -140,13 +140,13 @@ def descend(
             return point
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
             return np.asarray(point - step)  # what is left after it is rounding
-        found = _lower(task, point, at, step, decrement, hessian=is_slow)
-        if found is None:
+        lower = _lower(task, point, at, step, decrement, hessian=is_slow)
+        if lower is None:
             return point  # no step descends: the floor of the objective
-        moved = length(found[0] - point)
-        chord.learn(found[0] - point, found[1].gradient - at.gradient)
-        falls = found[1].value < at.value
-        point, at = found
+        moved = length(lower[0] - point)
+        chord.learn(lower[0] - point, lower[1].gradient - at.gradient)
+        falls = lower[1].value < at.value
+        point, at = lower
         last = decrement
         if moved < step_tol:
             return point
@@ -191,12 +191,12 @@ def _lower(
         trial = point - length * step
         if np.array_equal(trial, point):  # the step is below the rounding of the point
             return None
-        found = task.evaluate(trial, hessian)
-        if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
-            return trial, found
+        tried = task.evaluate(trial, hessian)
+        if tried.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, tried
         # Near an exact fit values are roundings of the terms that cancel in them.
-        if decrement <= EXACT_FIT * task.null_value and found.value <= at.value + EXACT_FIT * task.null_value:
-            return trial, found
+        if decrement <= EXACT_FIT * task.null_value and tried.value <= at.value + EXACT_FIT * task.null_value:
+            return trial, tried
         length /= 2
     return None
 
@@ -289,8 +289,8 @@ class WideProblem:
     def diagonal(self, at: Curved) -> Array:
         """Of the Hessian; 1 where nothing curves."""
         task = self.task
-        found = (diagonal(task.source, task.scaling, at.curvatures) / task.sum_weight + task.l2) * self.free
-        return np.where(found > 0, found, 1.0)
+        entries = (diagonal(task.source, task.scaling, at.curvatures) / task.sum_weight + task.l2) * self.free
+        return np.where(entries > 0, entries, 1.0)
 
     def gap(self, at: Curved, units: Array) -> float:
         """sum_j g_j^2 / (2 l2_j): the duality gap once the intercept is best; by the diagonal where l2 is 0."""
@@ -318,11 +318,11 @@ def solve_by_products(task: GlmTask, tol: float, max_iter: int, step_tol: float 
         step = _newton_step(problem, at, units, min(LARGEST_ETA, float(np.sqrt(size / first))) * size)
         length = float(np.linalg.norm(step))
         steps.add(at.value, gap, gradient_norm=float(np.linalg.norm(at.gradient)), step=length)
-        found = _lower_by_products(problem, point, at, step)
-        if found is None:
+        lower = _lower_by_products(problem, point, at, step)
+        if lower is None:
             break
-        length = float(np.linalg.norm(found[0] - point))
-        point, at = found
+        length = float(np.linalg.norm(lower[0] - point))
+        point, at = lower
         if length < step_tol:
             break
     return Run(task.to_state(_best_intercept(problem, point, at)), steps.rows, steps.reason)
@@ -336,10 +336,10 @@ def _best_intercept(problem: WideProblem, point: Array, at: Curved) -> Array:
             break
         trial = point.copy()
         trial[-1] -= at.gradient[-1] / curvature
-        found = problem.evaluate(trial)
-        if not abs(found.gradient[-1]) < abs(at.gradient[-1]):
+        tried = problem.evaluate(trial)
+        if not abs(tried.gradient[-1]) < abs(at.gradient[-1]):
             break
-        point, at = trial, found
+        point, at = trial, tried
     return point
 
 
@@ -368,8 +368,8 @@ def _lower_by_products(problem: WideProblem, point: Array, at: Curved, step: Arr
     decrement, length = float(at.gradient @ step), 1.0
     while length >= SHORTEST:
         trial = point - length * step
-        found = problem.evaluate(trial)
-        if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
-            return trial, found
+        tried = problem.evaluate(trial)
+        if tried.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, tried
         length /= 2
     return None

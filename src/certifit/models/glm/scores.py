@@ -295,8 +295,8 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         if not task.loss.is_legal(ends).all():
             for stretch in task.source.stretches():
                 y = np.asarray(stretch.y)
-                own = y if stretch.weight is None else np.where(stretch.weight > 0, y, task.targets.high)
-                task.loss.check_target(own, stretch.first_row, self.target_name_)
+                targets = y if stretch.weight is None else np.where(stretch.weight > 0, y, task.targets.high)
+                task.loss.check_target(targets, stretch.first_row, self.target_name_)
         if not np.isfinite(task.targets.first):
             raise ValueError(
                 f"The sum of {self.target_name_} times the weights exceeds the largest float64. Divide the weights, or "

@@ -290,9 +290,9 @@ class Search:
         if at is not None:
             self._add(at)
         for _ in range(MOST_ROUNDS):
-            found = self._round()
-            if found is not None:
-                return found
+            result = self._round()
+            if result is not None:
+                return result
         return Found()
 
     @property
@@ -339,9 +339,9 @@ class Search:
         fewest = program.fewest(~strict)
         if fewest is not None:
             rows = self.rows.picked(fewest[0])
-            own = Program.of(rows).independent()
-            if self.complete or len(own) == len(kept):
-                return Found(None, rows, fewest[1], own)
+            independent = Program.of(rows).independent()
+            if self.complete or len(independent) == len(kept):
+                return Found(None, rows, fewest[1], independent)
         return Found(None, self.rows.picked(~strict), multipliers[~strict], kept)
 
 

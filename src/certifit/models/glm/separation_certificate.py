@@ -85,32 +85,32 @@ class SoftmaxCone:
 
 def _rows_at(run: Block, cone: tuple[int, bool], V: Array, b: Array, limit: int) -> RowsAt:
     n_classes = cone[0]
-    found = None
-    for own in range(n_classes):
-        rows = _rows_of(run, own)
+    worst = None
+    for k in range(n_classes):
+        rows = _rows_of(run, k)
         if not len(rows):
             continue
         X = Block(rows_where(run.X, _marked(run, rows)), None, None)
         for other in range(n_classes):
-            if other == own:
+            if other == k:
                 continue
-            sign, ratio = core.exact_signs(X.rows, V[own] - V[other], float(b[own] - b[other]), n_threads())
+            sign, ratio = core.exact_signs(X.rows, V[k] - V[other], float(b[k] - b[other]), n_threads())
             counts = count_signs(-ratio, sign, np.abs(sign) < 2, np.ones(len(rows), dtype=bool))
-            part = _inequalities(run, cone, rows, -ratio, -ratio >= -NEAR_ZERO, (own, other), counts, limit)
-            found = part if found is None else found + part
-    return _nothing(run, cone, limit) if found is None else found
+            part = _inequalities(run, cone, rows, -ratio, -ratio >= -NEAR_ZERO, (k, other), counts, limit)
+            worst = part if worst is None else worst + part
+    return _nothing(run, cone, limit) if worst is None else worst
 
 
 def _rows_spread(run: Block, cone: tuple[int, bool], limit: int) -> RowsAt:
-    found = _nothing(run, cone, limit)
-    for own in range(cone[0]):
-        rows = _rows_of(run, own)
+    total = _nothing(run, cone, limit)
+    for k in range(cone[0]):
+        rows = _rows_of(run, k)
         bad = -np.argsort(np.argsort(scattered_order(rows + run.first_row))).astype(np.float64)
         for other in range(cone[0]):
-            if other != own:
+            if other != k:
                 wanted = np.ones(len(rows), dtype=bool)
-                found = found + _inequalities(run, cone, rows, bad, wanted, (own, other), found.counts * 0, limit)
-    return found
+                total = total + _inequalities(run, cone, rows, bad, wanted, (k, other), total.counts * 0, limit)
+    return total
 
 
 def _inequalities(
@@ -118,21 +118,21 @@ def _inequalities(
     limit: int,
 ) -> RowsAt:  # fmt: skip
     """The worst of some rows of one class against another class."""
-    (n_classes, fit_intercept), (own, other) = cone, pair
+    (n_classes, fit_intercept), (k, other) = cone, pair
     worst = np.flatnonzero(wanted)
     worst = worst[smallest(-bad[worst], limit)]
     A = picked_rows(run, rows[worst], fit_intercept)
     signed = np.zeros((len(worst), n_classes, A.shape[1]))
-    signed[:, own], signed[:, other] = A, -A
+    signed[:, k], signed[:, other] = A, -A
     numbers = (rows[worst] + run.first_row) * n_classes + other
     unknowns = signed[:, 1:].reshape(len(worst), (n_classes - 1) * A.shape[1])
     return RowsAt(unknowns, np.ones(len(worst)), numbers, bad[worst], counts, limit)
 
 
-def _rows_of(run: Block, own: int) -> Array:
+def _rows_of(run: Block, k: int) -> Array:
     if run.y is None:
         raise ValueError("Separation is a matter of rows with a target. Got rows without one.")
-    counted = run.y == own if run.weight is None else (run.y == own) & (run.weight > 0)
+    counted = run.y == k if run.weight is None else (run.y == k) & (run.weight > 0)
     return np.flatnonzero(counted)
 
 
@@ -245,24 +245,24 @@ def softmax_separation(
 
     A vector added to all classes changes no probability, so the first class has no weights.
     """
-    given = None if candidate is None else (candidate - candidate[0])[1:].ravel()
-    return _judged(SoftmaxCone(source, n_classes, fit_intercept), source.names, given, False)
+    direction = None if candidate is None else (candidate - candidate[0])[1:].ravel()
+    return _judged(SoftmaxCone(source, n_classes, fit_intercept), source.names, direction, False)
 
 
 @one_blas_thread
 def _judged(cone: Cone, names: Sequence[str], candidate: Array | None, complete: bool) -> Separation:
     """A search, and what of it can be proven."""
-    found = Search(cone, complete).run(candidate)
-    if found.multipliers is not None:
-        return _overlapping(cone, found, names, complete)
-    if found.direction is None:
+    search = Search(cone, complete).run(candidate)
+    if search.multipliers is not None:
+        return _overlapping(cone, search, names, complete)
+    if search.direction is None:
         return Separation("undecided")
-    if found.rows is None:
-        plain = _separating(cone, cone.nearest(_rounded(found.direction)), names)
+    if search.rows is None:
+        plain = _separating(cone, cone.nearest(_rounded(search.direction)), names)
         if plain.kind == "complete":
             return plain
     proven = None
-    for direction in _attempts(found):
+    for direction in _attempts(search):
         proven = _separating(cone, cone.nearest(direction), names)
         if proven.exists and not (complete and proven.kind != "complete"):
             return proven
@@ -275,11 +275,11 @@ def _rounded(direction: Array) -> Array:
     return np.array([float(f"{entry:.4g}") if abs(entry) > 1e-12 else 0.0 for entry in scaled])
 
 
-def _attempts(found: Found) -> list[Array]:
+def _attempts(search: Found) -> list[Array]:
     """A direction, and the same in small whole numbers: rows that it must not move are then at 0 exactly."""
-    direction = found.direction
+    direction = search.direction
     assert direction is not None
-    simple = None if found.rows is None else _simple(direction, found.rows)
+    simple = None if search.rows is None else _simple(direction, search.rows)
     return [direction] if simple is None else [simple, direction]
 
 
@@ -327,13 +327,13 @@ def _whole(ratios: Array) -> list[float] | None:
     return [float(f * common) for f in near] if common <= LARGEST_DENOMINATOR**2 else None
 
 
-def _overlapping(cone: Cone, found: Found, names: Sequence[str], complete: bool) -> Separation:
+def _overlapping(cone: Cone, search: Found, names: Sequence[str], complete: bool) -> Separation:
     """Rows with multipliers, where they are proven to be positive."""
-    rows, multipliers = found.rows, found.multipliers
-    assert rows is not None and multipliers is not None and found.kept is not None
+    rows, multipliers = search.rows, search.multipliers
+    assert rows is not None and multipliers is not None and search.kept is not None
     exact = _cancelling_exactly(rows, multipliers)
     unknowns = [*names, "intercept"] if cone.fit_intercept else names
-    left = np.setdiff1d(np.arange(rows.A.shape[1]), found.kept)
+    left = np.setdiff1d(np.arange(rows.A.shape[1]), search.kept)
     left = left[(rows.A[:, left] != 0).any(axis=0)] if len(left) else left
     if not rows.side.any():
         multipliers = np.zeros(len(multipliers))
@@ -341,11 +341,11 @@ def _overlapping(cone: Cone, found: Found, names: Sequence[str], complete: bool)
         # Columns left out as combinations of others may be none, taken literally: multiples that cancel in the kept
         # columns prove nothing of them.
         exact = _solved_exactly(rows, multipliers)
-        if exact is None and _remainder(rows, left, found.kept) > (0 if complete else 1):
+        if exact is None and _remainder(rows, left, search.kept) > (0 if complete else 1):
             return Separation("undecided")
     if exact is not None:
         multipliers, left = exact, left[:0] if complete else left
-    elif not _is_positive(rows, multipliers, found.kept):
+    elif not _is_positive(rows, multipliers, search.kept):
         return Separation("undecided")
     return Separation(
         "none",

@@ -151,18 +151,18 @@ def _by_curvature(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) ->
         unit = near.found.scale[near.found.columns] / task.scaling.scale[near.columns]
         moved = float(near.found.largest / unit @ np.abs(point.reshape(task.shape)[near.columns]).max(axis=1))
         price += 2 * moved * min(1.0, at.loss) + moved * moved  # slopes of a row are 2 (1 - p) in sum, at most
-    found = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, aim, kept)
+    decrement = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, aim, kept)
     is_tilted = rest is not task and near is None
     if is_tilted:
         # A penalty is at least its tangent at the point, which tilts the rest and bends it nowhere: the slope of the
         # whole, in the curvature of the rest, proves what no price is paid for. The mean of the classes is 0, so the
         # tangent does not change along the directions that change no chance.
         tilted = _decrement(task, point, at, curvature, aim, kept)
-        if tilted.excess() < found.excess() + price:
-            found, price = tilted, 0.0
-    rounding = found.allowance(1.0)
-    is_far = found.is_far(aim) and near is None
-    return Bound(found.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near, is_tilted)
+        if tilted.excess() < decrement.excess() + price:
+            decrement, price = tilted, 0.0
+    rounding = decrement.allowance(1.0)
+    is_far = decrement.is_far(aim) and near is None
+    return Bound(decrement.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near, is_tilted)
 
 
 def _literal(task: SoftmaxTask, state: SoftmaxWeights, near: Related, base: Base) -> float:
@@ -172,9 +172,9 @@ def _literal(task: SoftmaxTask, state: SoftmaxWeights, near: Related, base: Base
     rows = literal_columns(task.source, near.found, task.fit_intercept)
     if rows is None:
         return np.inf
-    found = [rows.basis.converted(*pair) for pair in zip(state.coef, state.intercept, strict=True)]
+    converted = [rows.basis.converted(*pair) for pair in zip(state.coef, state.intercept, strict=True)]
     other = SoftmaxTask(rows.source, task.n_classes, 0.0, task.fit_intercept)
-    there = SoftmaxWeights(np.array([one.coef for one in found]), np.array([one.intercept for one in found]))
+    there = SoftmaxWeights(np.array([one.coef for one in converted]), np.array([one.intercept for one in converted]))
     point, _ = _parted(other, there)
     bound = _by_curvature(other, point, other.evaluate(point), 0.0)
     if bound.related is not None:
@@ -281,7 +281,7 @@ def _decrement(
     task: SoftmaxTask, point: Array, at: Evaluated, curvature: Curvature, aim: float, kept: Array
 ) -> Decrement:
     """lambda and R, both at least what they are, with what rounding may have hidden; kept: columns that may move."""
-    moved, n_rows, own = _moved(task, point), task.shape[0], (len(kept), task.n_classes)
+    moved, n_rows, shape = _moved(task, point), task.shape[0], (len(kept), task.n_classes)
     loose = task.size * MATRIX_ERROR * curvature.condition**2 + 4 * moved
     if curvature.n_flat or not loose < 0.5:
         return Decrement(np.inf, 0.0, np.inf)
@@ -292,18 +292,18 @@ def _decrement(
     error = np.outer(task.largest, 2 * task.shares + np.abs(at.gradient.reshape(task.shape)[-1]))
     error = error * (4 * MATRIX_ERROR + 2 * moved) + 4 * UNIT * np.abs(task.l2[:, None] * state)
     spread = np.zeros(task.shape)
-    spread[kept] = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0)).reshape(own)
+    spread[kept] = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0)).reshape(shape)
     if not task.fit_intercept:
         error[-1] = spread[-1] = 0.0
     rounding = float(np.sum(error * spread)) * loose
-    found = Decrement(float(value), rounding, 2 * float(np.max(task.largest @ spread)) * loose)
-    if found.excess() <= aim:
-        return found
+    decrement = Decrement(float(value), rounding, 2 * float(np.max(task.largest @ spread)) * loose)
+    if decrement.excess() <= aim:
+        return decrement
     inverse = np.zeros((n_rows, task.n_classes, n_rows, task.n_classes))
-    inverse[np.ix_(kept, np.arange(own[1]), kept, np.arange(own[1]))] = curvature.inverse.reshape(*own, *own)
+    inverse[np.ix_(kept, np.arange(shape[1]), kept, np.arange(shape[1]))] = curvature.inverse.reshape(*shape, *shape)
     units = (task.scaling.scale, task.scaling.shift, task.fit_intercept)
     most = max(task.source.map(partial(_reach_of_run, inverse=inverse, units=units)), default=0.0)
-    return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), found.reach))
+    return Decrement(float(value), rounding, min(most * loose * (1 + 1e-6), decrement.reach))
 
 
 def _without_weak_penalties(task: SoftmaxTask, point: Array) -> tuple[SoftmaxTask, float, Array]:

@@ -97,11 +97,11 @@ def _descend(task: SoftmaxTask, point: Array, tol: float, max_iter: int, steps: 
         is_done = decrement <= rough * at.value if rough else gap <= SHARE * tol * at.value
         if is_done or decrement <= NOISE * at.value:
             return point
-        found = _lower(task, point, at, step, decrement)
-        if found is None:
+        lower = _lower(task, point, at, step, decrement)
+        if lower is None:
             return point
-        changes.learn(found[0] - point, found[1].gradient - at.gradient)
-        point, at = found
+        changes.learn(lower[0] - point, lower[1].gradient - at.gradient)
+        point, at = lower
     return point
 
 
@@ -152,9 +152,9 @@ def _lower(
     length = 1.0
     while length >= SHORTEST:
         trial = point - length * step
-        found = task.evaluate(trial)
-        if found.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
-            return trial, found
+        tried = task.evaluate(trial)
+        if tried.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
+            return trial, tried
         length /= 2
     return None
 
@@ -230,9 +230,9 @@ def minimise(task: SoftmaxTask, solver: Any, stop: Stop, start: SoftmaxWeights |
     chosen = solver_of(solver)
     problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent) or "rows" in chosen.needs)
     begin = problem.from_point(task.start() if start is None else task.to_point(start))
-    found = chosen.minimise(problem, begin, stop)
-    reason, weights = "" if found.converged else found.reason, None
-    if found.weights is not None:
-        states = [task.to_state(problem.to_point(x)) for x in found.weights]
+    minimised = chosen.minimise(problem, begin, stop)
+    reason, weights = "" if minimised.converged else minimised.reason, None
+    if minimised.weights is not None:
+        states = [task.to_state(problem.to_point(x)) for x in minimised.weights]
         weights = np.array([np.column_stack([state.coef, state.intercept]) for state in states])
-    return Run(task.to_state(problem.to_point(found.x)), found.trace, reason, weights)
+    return Run(task.to_state(problem.to_point(minimised.x)), minimised.trace, reason, weights)

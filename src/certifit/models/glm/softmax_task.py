@@ -121,13 +121,13 @@ class SoftmaxTask:
     def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
         """The objective at a point: one pass; a Hessian costs another, of as many Gram matrices as pairs of classes."""
         at = point.reshape(self.shape)
-        found = sums.cross_entropy(self.source, self.scaling, at)
-        if not np.isfinite(found[0]) and not at[:-1].any():
+        summed = sums.cross_entropy(self.source, self.scaling, at)
+        if not np.isfinite(summed[0]) and not at[:-1].any():
             self.rescale()
-            found = sums.cross_entropy(self.source, self.scaling, at)
+            summed = sums.cross_entropy(self.source, self.scaling, at)
         with np.errstate(over="ignore", invalid="ignore"):
-            loss, pull = found[0] / self.sum_weight, self.l2[:, None] * at
-            gradient = found[1] / self.sum_weight + pull
+            loss, pull = summed[0] / self.sum_weight, self.l2[:, None] * at
+            gradient = summed[1] / self.sum_weight + pull
             value = loss + float(np.sum(pull * at)) / 2
         if not self.fit_intercept:
             gradient[-1] = 0.0
@@ -138,11 +138,11 @@ class SoftmaxTask:
         way = direction.reshape(self.shape).copy()
         if not self.fit_intercept:
             way[-1] = 0.0
-        found = sums.product(self.source, self.scaling, point.reshape(self.shape), way) / self.sum_weight
-        found += self.l2[:, None] * way
+        summed = sums.product(self.source, self.scaling, point.reshape(self.shape), way) / self.sum_weight
+        summed += self.l2[:, None] * way
         if not self.fit_intercept:
-            found[-1] = 0.0
-        return np.asarray(found.ravel())
+            summed[-1] = 0.0
+        return np.asarray(summed.ravel())
 
     def hessian(self, point: Array) -> Array:
         """The Hessian, made definite: directions common to all classes, where no gradient points, have curvature too.
@@ -162,8 +162,8 @@ class SoftmaxTask:
         common[np.diag_indices(n_rows)] += self.l2 / n_classes
         whole += common[:, None, :, None]
         at = np.arange(n_rows)
-        for own in range(n_classes):
-            whole[at, own, at, own] += self.l2
+        for first in range(n_classes):
+            whole[at, first, at, first] += self.l2
         if not self.fit_intercept:  # nothing moves there
             whole[-1] = whole[:, :, -1] = 0.0
             whole[-1, :, -1] = np.eye(n_classes)
@@ -208,13 +208,13 @@ class SoftmaxTask:
 
     def _scaling(self, largest: ColumnSizes | None = None) -> Scaling:
         """Units in which columns are near 1, or smaller where the penalty would be beyond LARGEST_PENALTY."""
-        found = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
-        if self._alpha == 0 or not len(found.scale):
-            return found
+        scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        if self._alpha == 0 or not len(scaling.scale):
+            return scaling
         with np.errstate(over="ignore"):
-            if (self.alpha * (found.scale * self.spreads) ** 2 < LARGEST_PENALTY).all():
-                return found
-            return found.within(np.sqrt(LARGEST_PENALTY / self.alpha) / 2 / self.spreads)
+            if (self.alpha * (scaling.scale * self.spreads) ** 2 < LARGEST_PENALTY).all():
+                return scaling
+            return scaling.within(np.sqrt(LARGEST_PENALTY / self.alpha) / 2 / self.spreads)
 
     def rescale(self) -> None:
         """Scales from all rows, where those of block 0 overflowed."""

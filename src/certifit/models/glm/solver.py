@@ -77,8 +77,8 @@ class GlmProblem(Problem):
 
     def _from_gradient(self, gradient: Array) -> Array:
         """The transpose of `to_point`, without its constant part."""
-        own = (gradient[:-1] + self._shift * gradient[-1] * self.fit_intercept) / self._scale
-        return np.append(own, gradient[-1] / self._unit) if self.fit_intercept else own
+        slopes = (gradient[:-1] + self._shift * gradient[-1] * self.fit_intercept) / self._scale
+        return np.append(slopes, gradient[-1] / self._unit) if self.fit_intercept else slopes
 
     def gap(self, x: Array, value: float, gradient: Array) -> float | None:
         """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns.
@@ -90,12 +90,12 @@ class GlmProblem(Problem):
         if self._curvature is None:
             self._refresh(x, gradient)
         assert self._curvature is not None
-        found = self._half_decrement(gradient)
-        if found < STALE * self._last_gap or np.isinf(found):
+        decrement = self._half_decrement(gradient)
+        if decrement < STALE * self._last_gap or np.isinf(decrement):
             self._refresh(x, gradient)
-            found = self._half_decrement(gradient)
+            decrement = self._half_decrement(gradient)
         self._least = min(self._least, value)
-        return max(found, value - self._least)  # far up, where rows are saturated, a decrement tells little
+        return max(decrement, value - self._least)  # far up, where rows are saturated, a decrement tells little
 
     def _refresh(self, x: Array, gradient: Array) -> None:
         self._curvature = Curvature(self.hessian(x))
@@ -175,9 +175,9 @@ def _smooth(task: GlmTask, solver: Solver, stop: Stop, start: Weights | None) ->
     in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
     problem = GlmProblem(task, in_user_units)
     begin = problem.start() if start is None else problem.from_state(start)
-    found = solver.minimise(problem, begin, stop)
-    reason, weights = "" if found.converged else found.reason, None
-    if found.weights is not None:
-        states = [task.to_state(problem.to_point(x)) for x in found.weights]
+    minimised = solver.minimise(problem, begin, stop)
+    reason, weights = "" if minimised.converged else minimised.reason, None
+    if minimised.weights is not None:
+        states = [task.to_state(problem.to_point(x)) for x in minimised.weights]
         weights = np.array([np.append(state.coef, state.intercept) for state in states])
-    return Run(task.to_state(problem.to_point(found.x)), found.trace, reason, weights)
+    return Run(task.to_state(problem.to_point(minimised.x)), minimised.trace, reason, weights)

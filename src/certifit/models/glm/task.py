@@ -122,10 +122,10 @@ class GlmTask:
     def l2(self) -> Array:
         """Strength of the squares of scaled weights, 0 for the intercept."""
         with np.errstate(over="ignore", under="ignore"):
-            own = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
-            units = self.scaling.scale * self.spreads if own.any() else self.scaling.scale
-            strength = np.minimum(own * units**2, LARGEST_PENALTY)
-        return np.append(np.where(own > 0, strength, 0.0), 0.0)
+            per_column = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
+            units = self.scaling.scale * self.spreads if per_column.any() else self.scaling.scale
+            strength = np.minimum(per_column * units**2, LARGEST_PENALTY)
+        return np.append(np.where(per_column > 0, strength, 0.0), 0.0)
 
     @cached_property
     def penalty(self) -> ElasticPenalty:
@@ -159,16 +159,16 @@ class GlmTask:
         is_plain = not hessian and cells is None
         if is_plain and self._last is not None and np.array_equal(self._last[0], point):
             return self._last[1]
-        found = oracle(self.source, self.at(point), hessian, cells)
-        if not np.isfinite(found.value).all() and not point[:-1].any():
+        total = oracle(self.source, self.at(point), hessian, cells)
+        if not np.isfinite(total.value).all() and not point[:-1].any():
             self._rescale()
-            found = oracle(self.source, self.at(point), hessian, cells)
-        if found.largest is not None:
-            self.__dict__["largest"] = found.largest
-            self.last_hessian = None if found.hessian is None else found.hessian[0]
+            total = oracle(self.source, self.at(point), hessian, cells)
+        if total.largest is not None:
+            self.__dict__["largest"] = total.largest
+            self.last_hessian = None if total.hessian is None else total.hessian[0]
         if is_plain:
-            self._last = (point.copy(), found)
-        return found
+            self._last = (point.copy(), total)
+        return total
 
     def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
         """The smooth part of the objective at a point: one pass."""
@@ -262,15 +262,15 @@ class GlmTask:
         assert isinstance(self.loss, ResponseLoss)  # no other loss has scores that are not legal
         f = partial(_working_sums, loss=self.loss, scaling=self.scaling, block_rows=self.source.block_rows)
         sums = self.source.reduce(f)
-        own = slice(self.size - int(not self.fit_intercept))
-        found = np.zeros(self.size)
-        found[own] = Curvature(sums[own, own]).solve(np.ascontiguousarray(sums[own, -1]))
-        if not np.isfinite(self.evaluate(found).value):
+        free = slice(self.size - int(not self.fit_intercept))
+        start = np.zeros(self.size)
+        start[free] = Curvature(sums[free, free]).solve(np.ascontiguousarray(sums[free, -1]))
+        if not np.isfinite(self.evaluate(start).value):
             raise ValueError(
                 f"No start was found whose scores are all legal for {self.loss.name}. Use a link that takes any score, "
                 "as link='log', or fit an intercept."
             )
-        return found
+        return start
 
     def to_state(self, point: Array) -> Weights:
         """In the user's units."""

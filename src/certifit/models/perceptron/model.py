@@ -210,11 +210,11 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
 
     def _certified(self, task: PerceptronTask, state: Weights) -> Certificate:
         """By the margin that the fit states: a file of before the widest one states that of its weights."""
-        found = certify(task, state, self.n_updates_, self.cycle_)
+        certificate = certify(task, state, self.n_updates_, self.cycle_)
         stated = getattr(self.certificate_, "margin", 0.0)
-        if math.isclose(found.margin, stated, rel_tol=SAME_MARGIN):
-            return found
-        return certify(task, state, self.n_updates_, self.cycle_, found.separation, self._witness(task, None))
+        if math.isclose(certificate.margin, stated, rel_tol=SAME_MARGIN):
+            return certificate
+        return certify(task, state, self.n_updates_, self.cycle_, certificate.separation, self._witness(task, None))
 
     def certify(  # type: ignore[override]
         self, X: UserRows, y: UserTarget = None, *, tight: bool | None = None

@@ -154,13 +154,13 @@ def _counts(frame: svg.Frame, x: list[float], n_nonzero: list[int], chosen: floa
     """The number of coefficients that are not zero, above the frame; that of the chosen alpha in any case."""
     parts = [f'<text class="tick" x="{frame.left:.1f}" y="12">coefficients that are not zero</text>']
     room = (frame.right - frame.left) / 6
-    own = min(range(len(x)), key=lambda k: abs(x[k] - chosen))
-    taken = [frame.px(x[own])]
+    nearest = min(range(len(x)), key=lambda k: abs(x[k] - chosen))
+    taken = [frame.px(x[nearest])]
     for k, at in enumerate(x):
         place = frame.px(at)
-        if k == own or all(abs(place - other) >= room for other in taken):
+        if k == nearest or all(abs(place - other) >= room for other in taken):
             taken.append(place)
-            look = f'class="{"name strong" if k == own else "tick"}" text-anchor="middle"'
+            look = f'class="{"name strong" if k == nearest else "tick"}" text-anchor="middle"'
             parts.append(f'<text {look} x="{place:.1f}" y="{frame.top - 6:.1f}">{n_nonzero[k]}</text>')
     return "".join(parts)
 

@@ -13,10 +13,10 @@ NAME = 24
 
 def draw(context: dict[str, Any]) -> str:
     """Empty text where there is nothing to compare, or more classes than a picture holds."""
-    deciding, found = context["deciding"], context["classes"]
-    if deciding is None or found is None:
+    deciding, classes = context["deciding"], context["classes"]
+    if deciding is None or classes is None:
         return ""
-    drawn = WAYS[deciding["what"]](deciding, found["positive"])
+    drawn = WAYS[deciding["what"]](deciding, classes["positive"])
     if drawn is None:
         return ""
     title, description, body, height = drawn
@@ -69,15 +69,15 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
     if not 2 <= len(labels) <= svg.N_COLOURS or not rows:
         return None
     scaled = [(row["name"], _scaled(row)) for row in rows]
-    ends = [mean + sign * sd for _, own in scaled for _, mean, sd in own for sign in (-1, 1)]
+    ends = [mean + sign * sd for _, bell in scaled for _, mean, sd in bell for sign in (-1, 1)]
     if not ends:
         return None
     frame = _frame([name for name, _ in scaled], (min(ends), max(ends)), top=28.0)
     body = [svg.x_axis(frame, "standard deviations from the mean")]
-    for k, (name, own) in enumerate(scaled):
+    for k, (name, bell) in enumerate(scaled):
         body.append(_name(frame, k, name))
-        for c, mean, sd in own:
-            y = frame.py(k) + (c - (len(own) - 1) / 2) * min(5.0, 14 / len(own))
+        for c, mean, sd in bell:
+            y = frame.py(k) + (c - (len(bell) - 1) / 2) * min(5.0, 14 / len(bell))
             low, high, x = frame.px(mean - sd), frame.px(mean + sd), frame.px(mean)
             tip = svg.escape(f"{text.visible(name)}, {text.visible(labels[c], 40)}: {text.number(mean, 2)}")
             body.append(
@@ -86,7 +86,7 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
             )
     body.append(svg.legend(frame, [(f"line-many c{c + 1}", text.visible(one, 12)) for c, one in enumerate(labels)]))
     words = "Mean and standard deviation of each class: " + "; ".join(
-        f"{text.visible(name, 40)} " + ", ".join(text.number(mean, 2) for _, mean, _ in own) for name, own in scaled
+        f"{text.visible(name, 40)} " + ", ".join(text.number(mean, 2) for _, mean, _ in bell) for name, bell in scaled
     )
     return "Means and spreads of the classes", words, body, frame.bottom + 46
 

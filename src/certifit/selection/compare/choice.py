@@ -53,8 +53,8 @@ class Choosing:
     def of(names: Sequence[str], candidates: Sequence[Sequence[Candidate]], rules: Sequence[str]) -> Choosing:
         """For the candidates and the rule of every model."""
         pairs = list(zip(candidates, rules, strict=True))
-        orders = [simplicity(own) if rule == "1se" else None for own, rule in pairs]
-        return Choosing(list(names), [len(own) for own in candidates], list(rules), orders)
+        orders = [simplicity(of_model) if rule == "1se" else None for of_model, rule in pairs]
+        return Choosing(list(names), [len(of_model) for of_model in candidates], list(rules), orders)
 
     def preferring(self, preference: Preference) -> Choosing:
         """The same with preferred models."""
@@ -74,8 +74,8 @@ class Choosing:
         each = np.arange(len(scores))
         places = []
         for begin, size, rule, order in zip(self._begins(), self.sizes, self.rules, self.orders, strict=True):
-            own = slice(begin, begin + size)
-            places.append(begin + choose_each(means[:, own], errors[:, own], order, rule))
+            place = slice(begin, begin + size)
+            places.append(begin + choose_each(means[:, place], errors[:, place], order, rule))
         of_models = np.column_stack(places)
         winners = np.where(np.isnan(means), -np.inf, means)[each[:, None], of_models]
         best = winners.argmax(axis=1)
@@ -207,19 +207,23 @@ def _drawn(units: Array, n_draws: int, random_state: int) -> Iterator[Array]:
     for first in range(0, n_draws, DRAWS_AT_ONCE):
         draws = range(first, min(first + DRAWS_AT_ONCE, n_draws))
         numbers = (generator(random_state, draw).integers(0, n_units, n_units) for draw in draws)
-        counts = np.array([np.bincount(own, minlength=n_units) for own in numbers], dtype=np.float64)
+        counts = np.array([np.bincount(drawn, minlength=n_units) for drawn in numbers], dtype=np.float64)
         yield counts[:, units]
 
 
 def _scores(evidence: Evidence, weight: Array) -> Array:
     """Scores of every candidate on every split, draws x candidates x splits, of rows with these weights."""
-    found, at = [], 0
+    scores, at = [], 0
     for split in evidence.held_out or ():
-        own = weight[:, at : at + len(split.weight)]
+        split_weight = weight[:, at : at + len(split.weight)]
         at += len(split.weight)
         with np.errstate(invalid="ignore", divide="ignore"):
-            found.append(of_mean(evidence.scoring, own @ split.values["score"].T / own.sum(axis=1, keepdims=True)))
-    return np.stack(found, axis=2)
+            scores.append(
+                of_mean(
+                    evidence.scoring, split_weight @ split.values["score"].T / split_weight.sum(axis=1, keepdims=True)
+                )
+            )
+    return np.stack(scores, axis=2)
 
 
 class _LeftOut:
@@ -238,10 +242,10 @@ class _LeftOut:
         """One draw: the candidate that it chose, and the rows that it left out."""
         total = float(self.weight @ is_out)
         if total > 0:
-            own = self.values[pick] * is_out
-            self.sums += own
+            held_out = self.values[pick] * is_out
+            self.sums += held_out
             self.counts += is_out
-            self.means.append(float(self.weight @ own) / total)
+            self.means.append(float(self.weight @ held_out) / total)
 
     def estimate(self, scoring: Scoring, n_candidates: int, level: float = 0.95) -> Estimate:
         """The score of the mean, and its interval."""
@@ -263,13 +267,15 @@ def _from_folds(evidence: Evidence, chosen: int) -> Correction | None:
     scores = evidence.fold_scores[:, np.isfinite(evidence.fold_scores[chosen])]
     if scores.shape[1] < 2:
         return None
-    own = float(scores[chosen].mean())
+    mean_score = float(scores[chosen].mean())
     optimism = float((np.nanmax(scores, axis=0) - scores[chosen]).mean())
     sentence = (
         f"Corrected from the scores of {scores.shape[1]} splits (Tibshirani and Tibshirani 2009), without an interval: "
         f"{evidence.why_not}. This correction is coarser than that from single rows."
     )
-    return Correction(own, Estimate(own - optimism, method=TIBSHIRANI, sentence=sentence), evidence.n_candidates)
+    return Correction(
+        mean_score, Estimate(mean_score - optimism, method=TIBSHIRANI, sentence=sentence), evidence.n_candidates
+    )
 
 
 def _stacked(parts: Sequence[HeldOut]) -> HeldOut:

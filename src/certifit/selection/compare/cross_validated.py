@@ -390,5 +390,5 @@ def _parameter_columns(candidates: Sequence[Candidate]) -> dict[str, Any]:
 
 def _summary_columns(mean: Array, error: Array) -> dict[str, Any]:
     order = np.where(np.isnan(mean), -np.inf, mean)  # a candidate without a fit is the last
-    ranks = np.array([1 + int((order > own).sum()) for own in order], dtype=np.int32)
+    ranks = np.array([1 + int((order > score).sum()) for score in order], dtype=np.int32)
     return {"mean_test_score": mean, "standard_error": error, "rank_test_score": ranks}

@@ -326,7 +326,7 @@ def learning_curve(
     n_rows = row_count(rows.source)
     n_columns = _summed_columns(estimator, rows, scoring)
     growths = [_growths(splits, wanted, rows, n_rows, n_columns, int(random_state)) for splits in rounds]
-    passes = [growth for own in growths for growth in own]
+    passes = [growth for of_split in growths for growth in of_split]
     counts = _joined(growths, [growth.n_rows(rows.source, n_rows).ravel() for growth in passes])
     _refuse_empty(wanted, counts)
     every = [growth.splits for growth in passes]
@@ -417,17 +417,17 @@ def _checked_sizes(train_sizes: ArrayLike) -> Array:
 _LEGAL_SIZES = "train_sizes must be a list of shares in (0, 1], or of whole numbers >= 1."
 
 
-def _growths(splits: Splits, given: Array, rows: Rows, n_rows: int, n_columns: int, seed: int) -> list[Growth]:
+def _growths(splits: Splits, sizes: Array, rows: Rows, n_rows: int, n_columns: int, seed: int) -> list[Growth]:
     """The splits of one round with training sets of all sizes."""
-    shares = given
-    if given.dtype.kind != "f":
+    shares = sizes
+    if sizes.dtype.kind != "f":
         (whole,) = growing(splits, [1.0], n_rows, 1, seed)
         available = whole.n_rows(rows.source, n_rows)
-        if given[-1] > available.min():
+        if sizes[-1] > available.min():
             raise ValueError(
-                f"train_sizes has {given[-1]:,}, and the training rows of a split are only {available.min():,.10g}."
+                f"train_sizes has {sizes[-1]:,}, and the training rows of a split are only {available.min():,.10g}."
             )
-        shares = given / available.mean()
+        shares = sizes / available.mean()
     return growing(splits, [min(1.0, float(share)) for share in shares], n_rows, n_columns, seed)
 
 
@@ -443,15 +443,16 @@ def _joined(growths: Sequence[Sequence[Growth]], parts: Sequence[Array]) -> Arra
     """Values of all passes, in their order, as sizes x splits."""
     left = iter(parts)
     columns = [
-        np.concatenate([next(left).reshape(len(growth.sizes), growth.n_base) for growth in own]) for own in growths
+        np.concatenate([next(left).reshape(len(growth.sizes), growth.n_base) for growth in of_split])
+        for of_split in growths
     ]
     return np.concatenate(columns, axis=1)
 
 
-def _refuse_empty(given: Array, counts: Array) -> None:
+def _refuse_empty(sizes: Array, counts: Array) -> None:
     empty = np.argwhere(counts == 0)
     if len(empty):
         size, split = empty[0]
         raise ValueError(
-            f"train_sizes has {given[size]:g}, which leaves split {split + 1} without a training row. Use larger sizes."
+            f"train_sizes has {sizes[size]:g}, which leaves split {split + 1} without a training row. Use larger sizes."
         )

@@ -319,17 +319,17 @@ def _error_of(jobs: Sequence[_Job]) -> Scoring:
             f"Models that predict different things cannot be ranked by one error: {said}. Compare those of one "
             "quantile, or pass scoring=..., which then scores all of them."
         )
-    own = set(by_model.values())
-    return (own.pop() if len(own) == 1 else None) or RMSE
+    distinct = set(by_model.values())
+    return (distinct.pop() if len(distinct) == 1 else None) or RMSE
 
 
 def _unlike_notes(jobs: Sequence[_Job], scoring: Scoring) -> list[str]:
     """That a model is scored by an error which it does not minimise."""
-    own = {job.name: own_scoring(job.estimator, None) for job in jobs}
+    metrics = {job.name: own_scoring(job.estimator, None) for job in jobs}
     return [
         f"{name} has an error of its own, the {metric.name}; beside other models it is scored by the root mean squared "
         "error, which favours models of the mean."
-        for name, metric in own.items()
+        for name, metric in metrics.items()
         if isinstance(metric, Metric) and scoring == RMSE
     ]
 
@@ -338,9 +338,9 @@ def _candidates(job: _Job, rows: Rows) -> Sequence[Candidate]:
     if job.grid is not None:
         return list(ParameterGrid(job.grid))
     candidates = list(job.estimator.candidates(rows.source)) if learner_of(job.estimator).is_ours else [{}]
-    given = job.estimator.get_params(deep=False)
+    parameters = job.estimator.get_params(deep=False)
     # What the user has set is not chosen again, unless asked.
-    is_open = job.is_tuned or all(given.get(name) is None for candidate in candidates for name in candidate)
+    is_open = job.is_tuned or all(parameters.get(name) is None for candidate in candidates for name in candidate)
     return candidates if is_open else [{}]
 
 

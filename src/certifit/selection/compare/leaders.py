@@ -213,8 +213,8 @@ class Leaderboard:
         losses = np.negative if isinstance(self.scoring, Metric) else _LOSSES.get(self.scoring)
         if losses is None:
             return None
-        own, null = (float(self.weight @ losses(one.fold_scores)) for one in (entry, self.baseline))
-        return 1.0 - own / null if null > 0 else None
+        loss, null = (float(self.weight @ losses(one.fold_scores)) for one in (entry, self.baseline))
+        return 1.0 - loss / null if null > 0 else None
 
     def to_frame(self) -> DataFrame:
         """The table as a pandas frame, one row per entry."""
@@ -255,10 +255,14 @@ class Leaderboard:
         return f"On rows it did not see, {self.chosen.name!r} scores {self.chosen.score:.4g} (+- {error:.2g})."
 
     def _how_good_at_classes(self) -> str:
-        own, null = self.chosen.metrics["accuracy"], self.baseline.metrics["accuracy"]
-        between = "" if own.low is None else f" (95 % interval {100 * own.low:.1f} to {100 * (own.high or 0):.1f} %)"
+        accuracy, null = self.chosen.metrics["accuracy"], self.baseline.metrics["accuracy"]
+        between = (
+            ""
+            if accuracy.low is None
+            else f" (95 % interval {100 * accuracy.low:.1f} to {100 * (accuracy.high or 0):.1f} %)"
+        )
         return (
-            f"On rows it did not see, {self.chosen.name!r} has {100 * own:.1f} % right{between}; "
+            f"On rows it did not see, {self.chosen.name!r} has {100 * accuracy:.1f} % right{between}; "
             f"the most frequent class for every row has {100 * null:.1f} %."
         )
 

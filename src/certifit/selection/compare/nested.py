@@ -58,7 +58,7 @@ class Nested:
 
 def inner_rounds(rounds: Sequence[Splits]) -> list[Splits]:
     """Of every round of folds the splits that validate each other fold t of the training rows of fold s, s-major."""
-    found = []
+    inner = []
     for splits in rounds:
         n = splits.n_splits
         is_folds = n >= 3 and splits.train.shape[1] == n and np.array_equal(splits.validation, np.eye(n))
@@ -70,8 +70,8 @@ def inner_rounds(rounds: Sequence[Splits]) -> list[Splits]:
         one = np.eye(n)
         pairs = [(s, t) for s in range(n) for t in range(n) if t != s]
         train = np.array([1.0 - one[s] - one[t] for s, t in pairs])
-        found.append(Splits(splits.cells, train, np.array([one[t] for _, t in pairs])))
-    return found
+        inner.append(Splits(splits.cells, train, np.array([one[t] for _, t in pairs])))
+    return inner
 
 
 def nested(
@@ -82,9 +82,9 @@ def nested(
     n_inner = sum(splits.n_splits for splits in inner)
     tables, n_refits = [], 0
     for size, of_model in zip(evidence.choosing.sizes, scored, strict=True):
-        found = of_model(inner)
-        tables.append(np.full((size, n_inner), np.nan) if found is None else found.validation)
-        n_refits += size * n_inner if found is not None and found.route == "refits" else 0
+        scores = of_model(inner)
+        tables.append(np.full((size, n_inner), np.nan) if scores is None else scores.validation)
+        n_refits += size * n_inner if scores is not None and scores.route == "refits" else 0
     picks = evidence.choosing.chosen(_by_split(np.concatenate(tables), rounds))
     if (picks < 0).any():
         raise ValueError("No model has a fit to the training rows of every inner fold. Use fewer folds.")
@@ -211,8 +211,8 @@ def _of_numbers(model: BaseEstimator, source: Source, level: float) -> HeldOutSc
 
 
 def _of_metric(metric: Metric, y: Array, predicted: Array, weight: Array | None, level: float) -> HeldOutScore:
-    own = metric.errors(y, predicted)
-    value = errors.scored(lambda e, w: errors.MeanLoss.of(e, w).mean, (own,), weight, N_RESAMPLES, level, 0)
+    row_errors = metric.errors(y, predicted)
+    value = errors.scored(lambda e, w: errors.MeanLoss.of(e, w).mean, (row_errors,), weight, N_RESAMPLES, level, 0)
     baseline = metric.mean(y, np.full(len(y), metric.constant(y, weight)), weight)
     return HeldOutScore(metric.name, value, baseline, len(y), {}, f"always the {metric.baseline}")
 
@@ -224,8 +224,8 @@ def _posteriors(fitted: ClassState, run: Block) -> tuple[Array, Array, Array | N
 
 
 def _joined(parts: Sequence[Array | None], n_rows: int) -> Array | None:
-    found = [part for part in parts if part is not None]
-    return np.concatenate(found) if found and n_rows else None
+    present = [part for part in parts if part is not None]
+    return np.concatenate(present) if present and n_rows else None
 
 
 def _is_out(cells: Cells, run: Block) -> Array:

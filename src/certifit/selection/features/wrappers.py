@@ -278,13 +278,13 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        own = get_tags(self.estimator)
-        tags.estimator_type = own.estimator_type
-        tags.classifier_tags, tags.regressor_tags = deepcopy(own.classifier_tags), deepcopy(own.regressor_tags)
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = deepcopy(inner.classifier_tags), deepcopy(inner.regressor_tags)
         for kind in (tags.classifier_tags, tags.regressor_tags):
             if kind is not None:
                 kind.poor_score = True  # few features may be asked for
-        tags.target_tags, tags.input_tags = deepcopy(own.target_tags), deepcopy(own.input_tags)
+        tags.target_tags, tags.input_tags = deepcopy(inner.target_tags), deepcopy(inner.input_tags)
         tags.input_tags.allow_nan |= self.estimator.get_params(deep=False).get("encoder") is not None
         return tags
 
