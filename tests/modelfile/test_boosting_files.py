@@ -61,3 +61,35 @@ def test_directions_and_answers_come_back():
     model = from_bytes(file_of("numbers"))
     assert model.monotonic_cst == [0, 0, 1] and len(model.history_) == 3
     assert to_bytes(model) == file_of("numbers")
+
+
+@cache
+def file_of_levels() -> bytes:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 5, 120), rng.normal(size=120)])
+    y = np.array([2.0, -1, 0, 4, -2])[X[:, 0].astype(int)] + X[:, 1]
+    return to_bytes(cf.GradientBoostingRegressor(3, min_samples_leaf=5, categorical_features=[0]).fit(X, y))
+
+
+OF_LEVELS = {
+    "a set with a level that the category has not": ("trees.sets", 0, 2**40),
+    "a category of fewer levels": ("trees.n_levels", 0, 2),
+    "no category": ("trees.n_levels", 0, 0),
+    "another category": ("trees.n_levels", 1, 3),
+    "a set that is not there": ("trees.threshold", 0, 99.0),
+    "half a set": ("trees.threshold", 0, 0.5),
+    "an infinite set": ("trees.threshold", 0, np.inf),
+    "a direction of a category": ("directions", 0, 1),
+}
+
+
+@pytest.mark.parametrize("array, place, number", OF_LEVELS.values(), ids=OF_LEVELS)
+def test_sets_that_are_no_sets_of_levels_are_refused(array, place, number):
+    model = from_bytes(file_of_levels())
+    assert model.boosting_.feature[0] == 0 and to_bytes(model) == file_of_levels()
+    refuse(with_number(file_of_levels(), array, place, number))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2**40])
+def test_another_number_of_sets_is_refused(number):
+    refuse(edited(file_of_levels(), "n_sets", number))

@@ -235,3 +235,71 @@ def test_what_cannot_be_is_refused_in_words():
         cf.GradientBoostingClassifier(monotonic_cst=[1, 0, 0]).fit(X, np.digitize(y, [-1, 1]))
     with pytest.raises(ValueError, match="No row is held out"):
         cf.GradientBoostingRegressor(early_stopping=True).fit(X[:5], y[:5])
+
+
+def levels_problem(seed: int = 0, n: int = 400) -> tuple[Any, Any]:
+    """A column of seven levels without an order, a column of numbers, and missing values in both."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.integers(0, 7, n).astype(float), rng.normal(size=n).round(1)])
+    y = np.array([3.0, -2, 0, 5, -2.5, 3.1, 1])[X[:, 0].astype(int)] + X[:, 1] + 0.3 * rng.normal(size=n)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, y
+
+
+def test_a_category_is_split_into_the_best_of_all_sets_of_levels():
+    X, y = levels_problem()
+    known = ~np.isnan(X[:, 0])
+    X, y = X[known], y[known]
+    settings = {"max_leaf_nodes": 2, "min_samples_leaf": 1}
+    model = cf.GradientBoostingRegressor(1, categorical_features=[0], **settings).fit(X, y)
+    apart = y - y.mean()
+    best = 0.0
+    for mask in range(1, 2**6):  # the seventh level stays right
+        left = np.isin(X[:, 0], [level for level in range(7) if mask >> level & 1])
+        best = max(best, sum(apart[side].sum() ** 2 / side.sum() for side in (left, ~left)))
+    assert model.boosting_.feature[0] == 0 and np.isclose(model.boosting_.gain[0], best)
+
+
+def test_names_of_levels_do_not_matter_and_unknown_ones_go_somewhere():
+    X, y = levels_problem()
+    renamed = X.copy()
+    renamed[:, 0] = np.array([4.0, 0, 6, 2, 1, 5, 3])[np.nan_to_num(X[:, 0]).astype(int)]
+    renamed[np.isnan(X[:, 0]), 0] = np.nan
+    fits = [cf.GradientBoostingRegressor(20, categorical_features=[0]).fit(rows, y) for rows in (X, renamed)]
+    assert np.allclose(fits[0].predict(X), fits[1].predict(renamed))
+    assert fits[0].certificate_.holds and fits[0].score(X, y) > 0.85
+    new = np.array([[9.0, 0.0], [np.nan, 0.0]])  # a level that no row had is led like a missing value
+    assert np.array_equal(*fits[0].predict(new)[:, None])
+
+
+def test_sets_of_levels_are_stored_staged_and_add_up(tmp_path):
+    X, y = levels_problem()
+    model = cf.GradientBoostingRegressor(12, categorical_features=[0], subsample=0.8).fit(X, y)
+    cf.save(model, tmp_path / "m.certifit")
+    loaded = cf.load(tmp_path / "m.certifit")
+    assert np.array_equal(loaded.predict(X), model.predict(X)) and loaded.get_params()["categorical_features"] == [0]
+    assert cf.verify(tmp_path / "m.certifit", X, y).holds
+    assert np.allclose(list(model.staged_predict(X))[-1], model.predict(X))
+    part = model.boosting_.part(5)
+    assert len(part.sets) < len(model.boosting_.sets)
+    why = model.contributions(X)
+    assert np.allclose(why.base + why.values.sum(axis=1), model.predict(X))
+    first = cf.GradientBoostingRegressor(6, categorical_features=[0], subsample=0.8, warm_start=True).fit(X, y)
+    assert np.allclose(first.set_params(n_estimators=12).fit(X, y).predict(X), model.predict(X))
+
+
+def test_a_changed_set_of_levels_is_refused():
+    X, y = levels_problem()
+    model = cf.GradientBoostingRegressor(5, categorical_features=[0]).fit(X, y)
+    sets = model.boosting_.sets.copy()
+    sets[0, 0] ^= np.uint64(0b1001)
+    model.boosting_ = replace(model.boosting_, sets=sets)
+    assert not model.certify(X, y).holds
+
+
+def test_what_no_category_can_be_is_refused():
+    X, y = levels_problem()
+    with pytest.raises(ValueError, match="must hold codes"):
+        cf.GradientBoostingRegressor(2, categorical_features=[1]).fit(X, y)
+    with pytest.raises(ValueError, match="is a category and has a direction"):
+        cf.GradientBoostingRegressor(2, categorical_features=[0], monotonic_cst=[1, 0]).fit(X, y)

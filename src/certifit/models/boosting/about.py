@@ -91,7 +91,7 @@ ROWS = (
         _rounds,
         Words("gradient boosting of {n_estimators} rounds", "log loss", goal=DERIVED, stores=LEAVES),
         _GROWTH,
-        ("monotonic_cst", "encoder"),
+        ("monotonic_cst", "categorical_features", "encoder"),
         always(Answer.CLASSES),
         always(Verb.GATHER),
         sections=always(("splits", "rounds")),
@@ -110,7 +110,7 @@ ROWS = (
             "power": number(1.5, 1.0, 2.0, is_above=True),
             **_GROWTH,
         },
-        ("monotonic_cst", "encoder"),
+        ("monotonic_cst", "categorical_features", "encoder"),
         verb=always(Verb.GATHER),
         sections=always(("splits", "rounds")),
         commands=(

@@ -22,11 +22,18 @@ from certifit.models.boosting.certificate import GradientBoostingCertificate, ce
 from certifit.models.boosting.losses import FAMILIES
 from certifit.models.boosting.solver import boost
 from certifit.models.boosting.state import BoostingState
-from certifit.models.boosting.task import BoostingSettings, BoostingTask, Directions, directions_of
+from certifit.models.boosting.task import (
+    BoostingSettings,
+    BoostingTask,
+    Directions,
+    categories_of,
+    directions_of,
+)
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.folds import Grid, Rounds, RowFolds
+from certifit.models.trees.columns import Categories
 from certifit.models.trees.contributions import Contributions, contributions_of
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
@@ -50,6 +57,7 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
     subsample: float
     max_features: float
     monotonic_cst: Directions
+    categorical_features: Categories
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -136,11 +144,13 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
         return scores
 
     def _settings(self, names: list[str]) -> BoostingSettings:
+        directions = directions_of(self.monotonic_cst, names)
         return BoostingSettings(
             int(self.n_estimators), float(self.learning_rate), self.growth, self.max_depth, self.max_leaf_nodes,
             int(self.min_samples_leaf), float(self.l2), int(self.max_bins), float(self.subsample),
-            float(self.max_features), directions_of(self.monotonic_cst, names), bool(self.early_stopping),
-            float(self.validation_fraction), int(self.n_iter_no_change), int(self.random_state),
+            float(self.max_features), directions, categories_of(self.categorical_features, directions, names),
+            bool(self.early_stopping), float(self.validation_fraction), int(self.n_iter_no_change),
+            int(self.random_state),
         )  # fmt: skip
 
     def _solve(self, task: BoostingTask) -> Run[BoostingState]:
@@ -202,6 +212,9 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         Share of the rows that a round is grown on, and of the columns that it tries.
     monotonic_cst : sequence or dict by name of 1, -1, 0, or None
         Columns in which the score never falls (1) or never rises (-1); two classes only.
+    categorical_features : names or numbers of columns, or None, default None
+        Columns that hold codes of levels, whole numbers from 0 to 254: split into sets of levels, in the order of the
+        levels' own steps. A level that a node has not seen goes where more of its rows went.
     early_stopping : bool, default False
         Hold out validation_fraction of the rows, stop after n_iter_no_change rounds that do not lower their loss, and
         keep the rounds up to the lowest.
@@ -244,6 +257,7 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         subsample: float = 1.0,
         max_features: float = 1.0,
         monotonic_cst: Directions = None,
+        categorical_features: Categories = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -263,6 +277,7 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         self.subsample = subsample
         self.max_features = max_features
         self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -339,8 +354,8 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
     power : float in (1, 2), default 1.5
         Of family="tweedie": Var y is the mean to this power.
     learning_rate, growth, max_depth, max_leaf_nodes, min_samples_leaf, l2, max_bins, subsample, max_features,
-    monotonic_cst, early_stopping, validation_fraction, n_iter_no_change, warm_start, random_state,
-    max_time, encoder :
+    monotonic_cst, categorical_features, early_stopping, validation_fraction, n_iter_no_change, warm_start,
+    random_state, max_time, encoder :
         as for GradientBoostingClassifier
 
     Attributes
@@ -373,6 +388,7 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         subsample: float = 1.0,
         max_features: float = 1.0,
         monotonic_cst: Directions = None,
+        categorical_features: Categories = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -396,6 +412,7 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         self.subsample = subsample
         self.max_features = max_features
         self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change

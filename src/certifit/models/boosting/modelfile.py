@@ -1,6 +1,6 @@
 """Boosted trees in a file, end to end.
 
-s   trees + 1    n   nodes    w   scores of a row    r   rounds    v   rounds with held-out rows
+s   trees + 1    n   nodes    c   sets of levels    w   scores of a row    r   rounds    v   rounds with held-out rows
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from certifit.models.agreement import Floats
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import directions_of
 from certifit.models.record import (
@@ -35,6 +36,7 @@ from certifit.models.record import (
     fault_problems,
     fields_at,
 )
+from certifit.models.trees.columns import column_rules, levels_of
 
 _CERTIFICATE = {
     **CLAIM,
@@ -45,6 +47,7 @@ _CERTIFICATE = {
     "n_trees": COUNT_FROM_1,
     "null_loss": NUMBER,
 }
+_LEVELS = "trees.n_levels"
 _NAMES = (
     "start",
     "ends",
@@ -94,6 +97,44 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
         yield {"nodes that are no tree": (end - begin) % 2 == 0 or not is_tree}
 
 
+def _level_problems(content: Content) -> Iterator[Problems]:
+    """Sets of levels of which some belong to no node, or hold codes that the category has not."""
+    arrays = content.arrays
+    if _LEVELS not in arrays:
+        return
+    n_levels, sets = arrays[_LEVELS], arrays["trees.sets"].view(np.uint64)
+    inner = np.flatnonzero(arrays["trees.left"])
+    nodes = inner[n_levels[arrays["trees.feature"][inner]] > 0]
+    numbers = arrays["trees.threshold"][nodes]
+    yield {
+        "a category with a direction": ((arrays["directions"] != 0) & (n_levels > 0)).any(),
+        "sets of levels that are not those of its nodes": not np.array_equal(np.sort(numbers), np.arange(len(sets))),
+    }
+    most = n_levels[arrays["trees.feature"][nodes]].astype(np.int64)
+    used = sets[numbers.astype(np.int64)]
+    yield {
+        "a set with a level that its category has not": any(
+            max(levels_of(words), default=0) >= count for words, count in zip(used, most, strict=True)
+        )
+    }
+
+
+def _levels(content: Content) -> dict[str, Floats]:
+    if _LEVELS not in content.arrays:
+        return {}
+    return {"n_levels": content.arrays[_LEVELS], "sets": content.arrays["trees.sets"].view(np.uint64)}
+
+
+def _asked_categories(model: Model) -> object:
+    n_levels = column_rules(None, model.categorical_features, list(model.column_names_)).n_levels
+    return None if n_levels is None else [int(place) for place in np.flatnonzero(n_levels)]
+
+
+def _stored_categories(content: Content) -> object:
+    stored = content.arrays.get(_LEVELS)
+    return None if stored is None else [int(place) for place in np.flatnonzero(stored)]
+
+
 def _history(content: Content) -> list[dict[str, float]]:
     return BoostingState(**{name: content.arrays[f"trees.{name}"] for name in _NAMES}).history
 
@@ -122,6 +163,11 @@ _BOOSTING = Record(
         "certificate": fields_at("certificate_.*", _CERTIFICATE),
         "n_held_out": Field(COUNT, get=lambda model: len(model.boosting_.held_out)),
         "n_nodes": Field(COUNT_FROM_1, get=lambda model: len(model.boosting_.left)),
+        "n_sets": Field(
+            COUNT,
+            get=lambda model: None if model.boosting_.n_levels is None else len(model.boosting_.sets),
+            is_left_out=True,
+        ),
         "n_rounds": Field(COUNT_FROM_1, get=lambda model: model.boosting_.n_rounds),
         "n_scores": Field(COUNT_FROM_1, get=lambda model: model.boosting_.width),
         **TARGET_NAME,
@@ -139,14 +185,22 @@ _BOOSTING = Record(
         "trees.gain": _array("gain", "n"),
         "trees.loss": _array("loss", "r"),
         "trees.held_out": _array("held_out", "v"),
+        _LEVELS: Array(("p",), "uint8", at="boosting_.n_levels", when=lambda metadata: "n_sets" in metadata),
+        "trees.sets": Array(
+            ("c", "4"),
+            "int64",
+            get=lambda model: model.boosting_.sets.view(np.int64),
+            when=lambda metadata: "n_sets" in metadata,
+        ),
     },
     objects={
         "certificate_": Object("models.boosting.certificate:GradientBoostingCertificate"),
-        "boosting_": Object("models.boosting.state:BoostingState"),
+        "boosting_": Object("models.boosting.state:BoostingState", _levels),
     },
     derived={"history_": _history},
     sizes=(
         lambda metadata: {
+            "c": metadata.get("n_sets", 0),
             "n": metadata["n_nodes"],
             "r": metadata["n_rounds"],
             "s": metadata["n_rounds"] * metadata["n_scores"] + 1,
@@ -154,9 +208,12 @@ _BOOSTING = Record(
             "w": metadata["n_scores"],
         },
     ),
-    checks=(_shape_problems, fault_problems),
+    checks=(_shape_problems, _level_problems, fault_problems),
     shown=(_show,),
-    settings={"monotonic_cst": Setting(_directions, _stored_directions)},
+    settings={
+        "monotonic_cst": Setting(_directions, _stored_directions),
+        "categorical_features": Setting(_asked_categories, _stored_categories),
+    },
 )
 CLASSIFIER = LABELLED | _BOOSTING | Record(fields={"data": ROWS}, counts="labelled")
 REGRESSOR = _BOOSTING | Record(

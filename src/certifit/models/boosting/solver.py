@@ -27,6 +27,7 @@ def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[Boosti
     if before is not None:
         scores = before.scores(task.block_of(rows))[0] / task.unit + rows.offset[:, None]
     mean, held = _mean_losses(task)
+    n_sets = 0 if before is None else len(before.sets)
     losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out[: before.n_rounds]))
     steps = Steps(first=len(losses) + 1)
     _, slopes, curvatures = task.derivatives(scores)
@@ -34,8 +35,9 @@ def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[Boosti
         drawn, columns = task.drawn(number)
         added = np.empty_like(scores)
         for k in range(task.width):
-            tree, leaves = _tree(task, slopes[k], curvatures[k], drawn, columns, scores)
+            tree, leaves = _tree(task, slopes[k], curvatures[k], drawn, columns, scores, n_sets)
             trees.append(tree)
+            n_sets += len(tree["sets"])
             np.take(tree["value"], leaves, out=added[:, k], mode="clip")
         scores = scores + added
         row_losses, slopes, curvatures = task.derivatives(scores)
@@ -59,13 +61,13 @@ def _mean_losses(task: BoostingTask) -> tuple[Array, Array]:
 
 
 def _tree(
-    task: BoostingTask, g: Array, h: Array, drawn: Array, columns: Array, scores: Array
+    task: BoostingTask, g: Array, h: Array, drawn: Array, columns: Array, scores: Array, n_sets: int
 ) -> tuple[dict[str, Array], Array]:
-    """One tree with thresholds and shrunk values, and the leaf of every distinct row."""
+    """One tree with thresholds and shrunk values, and the leaf of every distinct row. n_sets: of the trees before."""
     settings, rows = task.settings, task.rows
     grown = core.grow_newton(
-        rows.codes, rows.by_column, rows.n_bins, None, np.ascontiguousarray(g), np.ascontiguousarray(h), rows.weight,
-        drawn, columns,
+        rows.codes, rows.by_column, rows.n_bins, rows.n_levels, np.ascontiguousarray(g), np.ascontiguousarray(h),
+        rows.weight, drawn, columns,
         UNLIMITED if settings.max_depth is None else settings.max_depth,
         UNLIMITED if settings.max_leaf_nodes is None else settings.max_leaf_nodes,
         settings.min_samples_leaf, settings.l2, settings.growth == "leaf",
@@ -74,13 +76,17 @@ def _tree(
     left, leaves, value = grown["left"], grown["leaves"], grown["value"]
     threshold = np.zeros(len(left))
     for node in np.flatnonzero(left):
-        edges, bin_ = rows.edges[grown["feature"][node]], grown["bin"][node]
+        column, bin_ = grown["feature"][node], grown["bin"][node]
+        edges = rows.edges[column]
         threshold[node] = edges[bin_] if bin_ < len(edges) else np.inf
+        if rows.n_levels is not None and rows.n_levels[column]:
+            threshold[node] = bin_ + n_sets
     if isinstance(task.loss, Pinball):
         value = task.leaf_values(scores, leaves, len(left), (value, value), drawn)
     tree = {
         "feature": grown["feature"], "left": left, "threshold": threshold, "is_missing_left": grown["is_missing_left"],
         "value": value * settings.learning_rate, "weight": grown["weight"], "gain": grown["gain"],
+        "sets": grown["sets"],
     }  # fmt: skip
     return tree, leaves
 
@@ -109,6 +115,8 @@ def _state(
             for name in NODE_ARRAYS
         }
         ends = np.concatenate([before.ends, before.ends[-1] + ends[1:]])
+    sets = [np.zeros((0, 4), dtype=np.uint64) if before is None else before.sets, *(tree["sets"] for tree in trees)]
     return BoostingState(
-        start=start * unit, ends=ends.astype(np.int64), loss=np.array(losses), held_out=np.array(held_out), **arrays
-    )
+        start=start * unit, ends=ends.astype(np.int64), loss=np.array(losses), held_out=np.array(held_out),
+        sets=np.concatenate(sets), n_levels=task.rows.n_levels, **arrays,
+    )  # fmt: skip

@@ -6,7 +6,7 @@ left + 1, and left is 0 at a leaf.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -38,6 +38,8 @@ class BoostingState:
     gain: Array
     loss: Array
     held_out: Array
+    sets: Array = field(default_factory=lambda: np.zeros((0, 4), dtype=np.uint64))
+    n_levels: Array | None = None
 
     @property
     def width(self) -> int:
@@ -53,22 +55,26 @@ class BoostingState:
         """What the rounds [first, last) add, rows x width, and start to the first. Whether no value is infinite."""
         last = self.n_rounds if last is None else last
         added, is_finite = core.add_trees(
-            columns.rows, self.ends, self.feature, self.left, self.threshold, self.is_missing_left, None, None,
-            self.value, self.width, first * self.width, last * self.width, n_threads(),
+            columns.rows, self.ends, self.feature, self.left, self.threshold, self.is_missing_left,
+            *self._levels, self.value, self.width, first * self.width, last * self.width, n_threads(),
         )  # fmt: skip
         return added + self.start if first == 0 else added, is_finite
+
+    @property
+    def _levels(self) -> tuple[Array | None, Array | None]:
+        return self.n_levels, None if self.n_levels is None else self.sets
 
     def paths(self, tree: int) -> tuple[Array | None, ...]:
         """What leads a row to its leaf in a tree, as the core takes it."""
         nodes = slice(int(self.ends[tree]), int(self.ends[tree + 1]))
         parts = (self.feature[nodes], self.left[nodes], self.threshold[nodes], self.is_missing_left[nodes])
-        return (*map(np.ascontiguousarray, parts), None, None)
+        return (*map(np.ascontiguousarray, parts), *self._levels)
 
     def weighted_trees(self) -> WeightedTrees:
         """The trees with their weights, whose contributions add up."""
         return WeightedTrees(
-            self.ends, self.feature, self.left, self.threshold, self.is_missing_left, None, None, self.weight,
-            self.value[:, None], self.width,
+            self.ends, self.feature, self.left, self.threshold, self.is_missing_left, *self._levels,
+            self.weight, self.value[:, None], self.width,
         )  # fmt: skip
 
     def part(self, n_rounds: int) -> BoostingState:
@@ -79,7 +85,11 @@ class BoostingState:
             name: getattr(self, name)[: ends[-1]]
             for name in ("feature", "left", "threshold", "is_missing_left", "value", "weight", "gain")
         }
-        return replace(self, ends=ends, loss=self.loss[:n_rounds], held_out=self.held_out[:n_rounds], **nodes)
+        sets = self.sets
+        if self.n_levels is not None:
+            sets = sets[: np.count_nonzero(self.n_levels[nodes["feature"][nodes["left"] > 0]])]
+        losses = {"loss": self.loss[:n_rounds], "held_out": self.held_out[:n_rounds]}
+        return replace(self, ends=ends, sets=sets, **losses, **nodes)
 
     def importances(self, n_columns: int) -> Array:
         """The share of all gains that each column's splits brought; zeros without splits."""

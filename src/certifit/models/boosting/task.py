@@ -17,6 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.models.boosting.losses import FAMILIES, HuberOfResidual, Pinball, best_constant, weighted_quantile
+from certifit.models.trees.columns import Categories, ColumnRules, column_rules, counted_levels
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows, refuse_infinite
 from certifit.runtime import core, n_threads
 
@@ -40,6 +41,7 @@ class BoostingSettings:
     subsample: float
     max_features: float
     directions: tuple[int, ...] | None
+    categories: Array | None
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -50,13 +52,14 @@ class BoostingSettings:
 class DistinctRows:
     """Distinct rows in the order of their hashes. X: as numbers; codes: bins, cut at edges.
 
-    by_column: codes, a row per column; n_bins: of every column.
+    by_column: codes, a row per column; n_bins: of every column; n_levels: of categories, 0 of other columns.
     """
 
     X: Array
     codes: Array
     by_column: Array
     n_bins: Array
+    n_levels: Array | None
     edges: list[Array]
     y: Array
     weight: Array
@@ -111,15 +114,16 @@ class BoostingTask(GatheredRows):
         if block.offset is not None:
             x.append(("dense", np.ascontiguousarray(block.offset, dtype=np.float64)[:, None]))
         weight = None if self.weight is None else self.weight / self.weight_unit
-        made = core.boosting_rows(
-            x, self.y, weight, block.offset is not None, self.settings.max_bins, None, n_threads()
-        )
+        rules = ColumnRules(n_levels=self.settings.categories)
+        n_levels = counted_levels(block, rules, list(self.source.names)).n_levels
+        has_offset, max_bins = block.offset is not None, self.settings.max_bins
+        made = core.boosting_rows(x, self.y, weight, has_offset, max_bins, n_levels, n_threads())
         if made is None:
             refuse_infinite(self.block, self.source.names)
             raise ValueError("y must be finite numbers.")
         offset = np.zeros(len(made["y"])) if made["offset"] is None else made["offset"]
         return DistinctRows(
-            made["X"], made["codes"], np.ascontiguousarray(made["codes"].T), made["n_bins"], made["edges"],
+            made["X"], made["codes"], np.ascontiguousarray(made["codes"].T), made["n_bins"], n_levels, made["edges"],
             made["y"] / self.unit, made["weight"], offset / self.unit,
         )  # fmt: skip
 
@@ -233,3 +237,8 @@ def directions_of(asked: Directions, names: list[str]) -> tuple[int, ...] | None
     if any(value not in (-1, 0, 1) for value in values):
         raise ValueError(f"monotonic_cst must be 1, -1 or 0 per column. Got {values!r}.")
     return tuple(int(value) for value in values) if any(values) else None
+
+
+def categories_of(asked: Categories, directions: tuple[int, ...] | None, names: list[str]) -> Array | None:
+    """1 for every column that is a category, 0 for the others; None where none is one."""
+    return column_rules(directions, asked, names).n_levels
