@@ -27,7 +27,7 @@ def fitted(cli, tmp_path, frame, target, *options):
 
 
 def check_of(report):
-    return next(check for check in report["checks"] if check["name"] == "Columns that know the answer")
+    return next(check for check in report["checks"] if check["name"] == "Leakage: columns that know the answer")
 
 
 @pytest.mark.parametrize("options", [(), ("--model", "lasso"), ("--model", "ridge", "--alpha", "0.001")], ids=str)

@@ -150,13 +150,14 @@ def _quality(context: dict[str, Any]) -> list[str]:
     adjusted, metric = quality["adjusted_r2"], quality["metric"]
     detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
     detail = "   on the rows of the fit" if quality["flexible"] else detail
+    of_fit = ", on the rows of the fit" if quality["flexible"] else ""
     spread = text.number(context["data"]["target"]["sd"])
     first = f"  R2             {text.share(quality['r2'])}{detail}"
     if metric is not None:
         first = f"  error          {text.number(metric['value'])}   {metric['name']}, {text.less_than(metric)}"
     return [
         first,
-        f"  typical error  {text.number(quality['sigma'])}   spread of the target {spread}",
+        f"  typical error  {text.number(quality['sigma'])}{of_fit}   spread of the target {spread}",
     ]
 
 

@@ -291,7 +291,12 @@ DERIVED = Goal(
     is_derived=True,
 )
 # parameter that folds may choose -> what a curve of errors over it is called
-STRENGTHS = {"alpha": "penalty alpha", "shrinkage": "shrinkage"}
+STRENGTHS = {
+    "alpha": "penalty alpha",
+    "shrinkage": "shrinkage",
+    "n_estimators": "number of rounds",
+    "max_depth": "depth of the tree",
+}
 
 
 ROWS_KEPT = "the rows of the fit, which predictions are made of"  # what the file of some models stores

@@ -201,7 +201,7 @@ def _class_tiles(context: Table) -> list[Table]:
     positive = None if classes["positive"] is None else classes["labels"][classes["positive"]]
     f1 = "mean of the classes" if positive is None else f"of {text.visible(positive, 24)}"
     return [
-        {"title": f"Right class{where}", "value": text.percent(scores["accuracy"]["value"])}
+        {"title": f"Accuracy{where}", "value": text.percent(scores["accuracy"]["value"])}
         | {"small": f"always {text.visible(base['label'], 20)}: {text.percent(base['accuracy'])}"},
         {"title": "AUC", "value": decimals(scores["auc"]["value"]), "small": _interval(scores["auc"])},
         {"title": "F1", "value": decimals(scores["f1"]["value"]), "small": f1},

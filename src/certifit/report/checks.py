@@ -246,20 +246,20 @@ def _knows(context: Table) -> Table | None:
             for column in suspected
         ]
         names = text.joined([column["name"] for column in suspected], 10)
-        return _check("Columns that know the answer", "warn", f"Suspect: {names}.", details)
+        return _check("Leakage: columns that know the answer", "warn", f"Suspect: {names}.", details)
     known = [column for column in context["data"]["columns"] if column["alone"] is not None]
     if context["relation"] is not None:
         formula = context["relation"]["formula"]
-        return _check("Columns that know the answer", "warn", f"Together: {formula}, in every row.")
+        return _check("Leakage: columns that know the answer", "warn", f"Together: {formula}, in every row.")
     score = too_good(context)
     if len(known) < 2:
         return None
     best = max(known, key=lambda column: column["alone"])
     strongest = f"The strongest alone is {text.visible(best['name'], 60)}, {text.percent(best['alone'])}."
     if score is not None:
-        return _check("Columns that know the answer", "warn", f"Some may: on new rows {score}. {strongest}")
+        return _check("Leakage: columns that know the answer", "warn", f"Some may: on new rows {score}. {strongest}")
     words = f"None suspected. {strongest}"
-    return _check("Columns that know the answer", "ok", words)
+    return _check("Leakage: columns that know the answer", "ok", words)
 
 
 def _class_sizes(context: Table) -> Table | None:

@@ -84,7 +84,7 @@ SECTIONS = (
     Section("fit", "quality", "How good is the fit?", "Fit", quality_facts),
     Section("fit", "deviance", "How good is the fit?", "Fit", deviance_facts),
     Section("residuals", "quality", "Residuals", "Residuals"),
-    Section("influence", "influence", "Which rows does it hang on?", "Influence", influence_facts),
+    Section("influence", "influence", "Which rows influence it most?", "Influence", influence_facts),
     Section("outliers", "outliers", "Which rows are held back?", "Outliers", outlier_facts),
     Section("similarity", "similarity", "How alike are rows to the kernel?", "Kernel", similarity_facts),
     Section("proof", "certificate", _proof, _converged, certificate_facts),
@@ -130,11 +130,16 @@ def _selection(context: Table) -> str:
 
 def _validation(context: Table) -> str:
     curve = context["validation"]["curve"]
-    what = curve["label"].removesuffix(" alpha")
-    return (
-        f"Of {text.visible(curve['model'], 40)}. Too little {what} fits noise, too much flattens everything. "
-        "The ring is the choice."
-    )
+    weaker = f"Too little {curve['label'].removesuffix(' alpha')} fits noise, too much flattens everything."
+    reading = _READINGS.get(curve["parameter"], weaker)
+    return f"Of {text.visible(curve['model'], 40)}. {reading} The ring is the choice."
+
+
+# parameter that makes a model more flexible -> how its curve is read
+_READINGS = {
+    "n_estimators": "Too few rounds miss what is there, too many fit noise.",
+    "max_depth": "A tree too shallow misses what is there, one too deep fits noise.",
+}
 
 
 def _against(context: Table) -> str:

@@ -219,8 +219,9 @@ def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
 
 
 def _curve(board: Leaderboard, measure: Measure) -> Table | None:
-    """Errors along a parameter of the chosen model, or of another that was tuned."""
-    order = [(entry, name) for entry in [board.chosen, *board.entries] for name in STRENGTHS]
+    """Errors along a parameter of the chosen model; of a sum over columns those of another that was tuned too."""
+    others = board.entries if is_sum(board.chosen) else []
+    order = [(entry, name) for entry in [board.chosen, *others] for name in STRENGTHS]
     tuned = (one for one in order if len(set(one[0].candidates.get(f"param_{one[1]}", []))) > 2)
     entry, name = next(tuned, (None, ""))
     if entry is None:
@@ -240,6 +241,12 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
         "best": int(np.nanargmax(table["mean_test_score"])),  # a candidate without a fit has none
         "chosen": next(k for k, params in enumerate(table["params"]) if params == entry.params),
     }
+
+
+def is_sum(entry: Entry) -> bool:
+    """Whether a model has coefficients, so that penalties of others like it say something about it."""
+    learner = learner_of(entry.model)
+    return not learner.is_ours or "coefficients" in learner.sections(entry.model.get_params(deep=False))
 
 
 def _step(step: Step, steps: Sequence[Step], measure: Measure) -> Table:

@@ -273,11 +273,16 @@ def choice_sentences(correction: Correction | None, nested: Nested | None, scori
 def _figures(
     words: str, winner: float, corrected: Estimate | None, nested: Estimate | None, told: Callable[[float], float]
 ) -> str:
-    parts = [f"{words} {told(winner):.4g} on the rows that chose it"]
+    parts = [f"{words} {_plain(told(winner))} on the rows that chose it"]
     if corrected is not None:
         ends = sorted(told(end) for end in (corrected.low, corrected.high) if end is not None)
-        between = f" (95 % interval {ends[0]:.4g} to {ends[1]:.4g})" if ends else ""
-        parts.append(f"{told(float(corrected)):.4g} corrected for the choice{between}")
+        between = f" (95 % interval {_plain(ends[0])} to {_plain(ends[1])})" if ends else ""
+        parts.append(f"{_plain(told(float(corrected)))} corrected for the choice{between}")
     if nested is not None:
-        parts.append(f"{told(float(nested)):.4g} nested")
+        parts.append(f"{_plain(told(float(nested)))} nested")
     return ", ".join(parts)
+
+
+def _plain(value: float) -> str:
+    """Four digits; large numbers whole, with commas."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"
