@@ -107,7 +107,7 @@ def validation_facts(board: Leaderboard | None, notes: Sequence[str] = (), group
         "curve": _curve(board, measure),
         "choice": _choice(board),
     }
-    parts = board.decomposition
+    parts = board.decomposition if _is_sum(board.chosen) else None  # of penalties: it says nothing about a tree
     if parts is not None and all("alpha" in candidate for candidate in parts.candidates):
         facts["decomposition"] = {
             "values": [float(candidate["alpha"]) for candidate in parts.candidates],
@@ -220,7 +220,7 @@ def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
 
 def _curve(board: Leaderboard, measure: Measure) -> Table | None:
     """Errors along a parameter of the chosen model; of a sum over columns those of another that was tuned too."""
-    others = board.entries if is_sum(board.chosen) else []
+    others = board.entries if _is_sum(board.chosen) else []
     order = [(entry, name) for entry in [board.chosen, *others] for name in STRENGTHS]
     tuned = (one for one in order if len(set(one[0].candidates.get(f"param_{one[1]}", []))) > 2)
     entry, name = next(tuned, (None, ""))
@@ -243,7 +243,7 @@ def _curve(board: Leaderboard, measure: Measure) -> Table | None:
     }
 
 
-def is_sum(entry: Entry) -> bool:
+def _is_sum(entry: Entry) -> bool:
     """Whether a model has coefficients, so that penalties of others like it say something about it."""
     learner = learner_of(entry.model)
     return not learner.is_ours or "coefficients" in learner.sections(entry.model.get_params(deep=False))
