@@ -89,8 +89,8 @@ def test_checks_say_what_was_found():
     found = check(context, "Identifiers")
     assert any("name: it looks like an identifier" in line for line in found["details"])
     assert any("'number' looks like an identifier" in line for line in found["details"])
-    assert check(context, "Columns that know")["level"] == "ok"
-    assert "strongest alone is x" in check(context, "Columns that know")["text"]
+    assert check(context, "Leakage")["level"] == "ok"
+    assert "strongest alone is x" in check(context, "Leakage")["text"]
 
 
 def test_sound_data_pass_every_check():
@@ -121,8 +121,8 @@ def test_a_column_made_from_the_target_is_a_suspect(kind):
     y = np.round(columns["y"])
     made = 2 * y + 1 if kind == "number" else [f"grade {value:g}" for value in y]
     _, _, context = context_of({"x": columns["x"], "made": made, "y": y})
-    assert check(context, "Columns that know")["level"] == "warn"
-    assert "made: suspect, knows the answer" in check(context, "Columns that know")["details"][0]
+    assert check(context, "Leakage")["level"] == "warn"
+    assert "made: suspect, knows the answer" in check(context, "Leakage")["details"][0]
     assert context["warnings"][0]["title"] == "Suspect: made may know the answer"
     assert "knows the answer" in render(context)
 
@@ -131,7 +131,7 @@ def test_many_levels_of_few_rows_are_no_suspects():
     rng = np.random.default_rng(1)
     codes = [f"c{k // 2}" for k in range(400)]
     _, _, context = context_of({"code": codes, "x": rng.normal(size=400), "y": rng.normal(size=400)})
-    assert check(context, "Columns that know")["level"] == "ok"
+    assert check(context, "Leakage")["level"] == "ok"
     assert next(column["alone"] for column in context["data"]["columns"]) < 0.3
 
 
