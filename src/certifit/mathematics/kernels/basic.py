@@ -217,10 +217,14 @@ class Gaussian(Formed):
 
     def error_times(self, X: Array, Z: Array, v: Array) -> Array:
         """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
+        return self.error_times_by(lambda V: self.times(X, Z, V), X, Z, v)
+
+    def error_times_by(self, times: Callable[[Array], Array], X: Array, Z: Array, v: Array) -> Array:
+        """The same where products of the matrix are at hand."""
         of_x, of_z = self._shares(X, Z)
         if of_x.max(initial=0.0) + of_z.max(initial=0.0) > 0.01:
             return super().error_times(X, Z, v)
-        sums = self.times(X, Z, np.column_stack([v, of_z * v]))  # expm1(t) <= 1.01 t up to 0.01
+        sums = times(np.column_stack([v, of_z * v]))  # expm1(t) <= 1.01 t up to 0.01
         return np.asarray(1.02 * ((of_x + 8 * UNIT) * sums[:, 0] + sums[:, 1]) + 1e-300 * v.sum())
 
     def largest_error(self, X: Array) -> float:

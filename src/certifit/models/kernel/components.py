@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from certifit.data.columns import Array
-from certifit.mathematics.kernels.tiles import multiply
+from certifit.mathematics.kernels.tiles import multiply, symmetric_times
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import full_row
 from certifit.models.kernel.task import KernelRows
@@ -62,7 +62,7 @@ class KernelVariance(VarianceTask):
             return np.zeros(directions.shape)
         V = self.root[:, None] * directions
         V = V - self.rows.share[:, None] * V.sum(axis=0)
-        image = multiply(self.rows.matrix, V)
+        image = symmetric_times(self.rows.matrix, V)
         return np.asarray(self.root[:, None] * (image - self.rows.share @ image))
 
     @cached_property

@@ -14,7 +14,7 @@ import scipy.linalg
 
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.algebra import Kernel
-from certifit.mathematics.kernels.tiles import multiply
+from certifit.mathematics.kernels.tiles import multiply, symmetric_times
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, time_is_up
 from certifit.models.kernel.task import KernelRidgeTask, KernelState
@@ -54,11 +54,12 @@ def solve(
     root = np.sqrt(task.share)
     level = task.mean if task.fit_intercept else 0.0
     if start is None:
-        solutions = apply(np.column_stack([root * (task.y - level), root]))
+        right = [root * (task.y - level), root] if task.fit_intercept else [root * task.y] * 2
+        solutions = apply(np.column_stack(right[: 1 + task.fit_intercept]))[:, [0, -1]]
         dual, shift = _balanced(root, solutions[:, 0], solutions[:, 1], 0.0, task.fit_intercept)
         intercept = level + shift
     else:
-        solutions = np.column_stack([root, apply(root[:, None])])
+        solutions = np.column_stack([root, apply(root[:, None])[:, 0] if task.fit_intercept else root])
         dual, intercept = start
     for _ in range(REFINEMENTS + int(start is not None)):
         residual = trace.residual(dual, intercept)
@@ -164,7 +165,7 @@ class ConjugateGradients:
 
     def _times(self, V: Array, alphas: Array) -> Array:
         root = self.root[:, None]
-        product = root * multiply(self.G, root * V)
+        product = root * symmetric_times(self.G, root * V)
         if self.is_centred:
             product -= root * (self.root @ product)
         return np.asarray(product + alphas * V)

@@ -180,7 +180,9 @@ class KernelRows:
 
     def error_times(self, points: Array, v: Array) -> Array:
         """A bound on what rounding adds to k(rows, points) v, v >= 0."""
-        return np.zeros(self.n_points) if self.kernel is None else self.kernel.error_times(self.points, points, v)
+        if self.kernel is None:
+            return np.zeros(self.n_points)
+        return self.kernel.error_times_by(lambda V: self.times(points, V), self.points, points, v)
 
     def sizes(self, points: Array) -> Array:
         """Roots of k(x, x): no |k(x, z)| of a Mercer kernel is above the product of both."""
