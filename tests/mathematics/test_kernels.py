@@ -10,7 +10,7 @@ import pytest
 
 import certifit as cf
 from certifit import kernels as ks
-from certifit.mathematics.kernels.tiles import multiply
+from certifit.mathematics.kernels.tiles import multiply, symmetric_times
 
 RNG = np.random.default_rng(20)
 X, Z = RNG.normal(size=(300, 3)), RNG.normal(size=(270, 3))
@@ -85,6 +85,16 @@ def test_any_number_of_threads_gives_the_same_bits(name, threads):
     with cf.threads(threads):
         found = BUILT[name].matrix(X), BUILT[name].times(X, Z, Z), multiply(X, Z.T.copy())
     assert all(np.array_equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+@pytest.mark.parametrize("k", [1, 3, 20, 150])
+@pytest.mark.parametrize("n", [40, 300])
+def test_products_of_a_symmetric_matrix_are_those_of_numpy_and_have_the_same_bits_for_any_threads(n, k):
+    G, V = ks.Gaussian(1.0).matrix(RNG.normal(size=(n, 3))), RNG.normal(size=(n, k))
+    product = symmetric_times(G, V)
+    np.testing.assert_allclose(product, G @ V, atol=1e-11)
+    with cf.threads(3):
+        assert np.array_equal(symmetric_times(G, V), product)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (300, 1100, 3), (129, 2, 600)])
