@@ -62,6 +62,19 @@ def least_loss(y: Any, weight: Any, n_classes: int, splits: list[Any], rows: Any
     return best
 
 
+def remembered(y: Any, weight: Any, n_classes: int, splits: list[Any], rows: Any, depth: int, known: Any) -> float:
+    """The same of deeper trees: no set of rows is looked at twice."""
+    key = (rows.tobytes(), depth)
+    if key not in known:
+        known[key] = leaf_loss(y[rows], weight[rows], n_classes)
+        for split in splits if depth else []:
+            parts = (rows & split, rows & ~split)
+            if parts[0].any() and parts[1].any():
+                losses = (remembered(y, weight, n_classes, splits, part, depth - 1, known) for part in parts)
+                known[key] = min(known[key], sum(losses))
+    return float(known[key])
+
+
 def tree_of(n_classes: int, **settings: Any) -> Any:
     kind = cf.DecisionTreeClassifier if n_classes else cf.DecisionTreeRegressor
     return kind(search="optimal", **settings)
@@ -91,6 +104,28 @@ def test_loss_and_bounds_are_those_of_a_search_of_all_trees(seeds):
             n_rows = np.bincount(model.apply(rows), minlength=model.tree_.n_nodes)[model.tree_.is_leaf]
             assert (n_rows >= min_rows).all(), seed
     assert n_open
+
+
+@pytest.mark.filterwarnings("ignore:Not proven")
+@pytest.mark.parametrize("n_classes", [0, 2])
+@pytest.mark.slow
+def test_at_depth_four_too(n_classes):
+    n_closed = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, size=(40, 3)).astype(float)
+        y = rng.integers(0, 2, 40) if n_classes else rng.normal(size=40).round(1)
+        rows, targets, mass = merged(X, y, np.ones(40))
+        everything = np.ones(len(mass), dtype=bool)
+        truth = remembered(targets, mass, n_classes, sides(rows), everything, 4, {}) / mass.sum()
+        for max_nodes in (2000, 3):
+            proof = tree_of(n_classes, max_depth=4, max_nodes=max_nodes).fit(X, y).certificate_
+            assert proof.holds and proof.least_loss <= truth * (1 + 1e-12) + 1e-15, seed
+            assert proof.loss >= truth * (1 - 1e-9) - 1e-15, seed
+            if proof.is_closed:
+                n_closed += 1
+                assert np.isclose(proof.loss, truth, rtol=1e-9, atol=1e-12), seed
+    assert n_closed
 
 
 def table(n_classes: int = 2, n: int = 300, seed: int = 0) -> tuple[Any, Any, Any]:
