@@ -1,4 +1,4 @@
-"""Newton-Raphson: x_(k+1) = x_k - t H^-1 g, t = 1 near the end, so the number of right digits doubles a step.
+"""Newton-Raphson: x_(k+1) = x_k - t H^-1 g, t = 1 near the end, so the number of right digits doubles with every step.
 
 Where the Hessian is not positive definite its eigenvalues are taken by their size, so the direction still points
 downhill and away from saddle points. Where the gradient vanishes and a curvature is negative, the next step is along

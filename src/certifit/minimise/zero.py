@@ -1,6 +1,6 @@
 """Newton's method for a zero: x <- x - t J^-1 f(x), for a number or a vector of equations.
 
-t = 1 near a zero, where the number of right digits doubles a step; far from it t is halved until |f| falls.
+t = 1 near a zero, where the number of right digits doubles with every step; far from it t is halved until |f| falls.
 """
 
 from __future__ import annotations

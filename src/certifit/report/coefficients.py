@@ -31,7 +31,7 @@ FACTORS = {"ratio": "estimate", "ratio_low": "low", "ratio_high": "high"}  # e t
 
 
 def coefficient_facts(fit: Fit) -> Table | None:
-    """Rows, and the groups of rows that are one category; None for a model without one coefficient a column."""
+    """Rows, and the groups of rows that are one category; None for a model without one coefficient per column."""
     model, level, weights = fit.model, fit.level, fit.weights
     if weights is None:
         return None
@@ -330,7 +330,7 @@ MOST_LINES = 12
 
 
 def path_facts(fit: Fit) -> Table | None:
-    """Coefficients against alpha; None without a path of one coefficient a column, or where none is dropped."""
+    """Coefficients against alpha; None without a path of one coefficient per column, or where none is dropped."""
     if "path" not in fit.sections or fit.weights is None or fit.params.get("l1_ratio", 1.0) == 0:
         return None
     alphas, coef = _solutions(fit)

@@ -36,7 +36,7 @@ deviance      None, or of a generalised linear model: family, link, deviance, nu
               ratio_p (test of all columns together), spread (pearson / df_resid where 1 is the family's, of counts),
               None where not known; lift None or {is_rate, groups [{rows, exposure, predicted, observed, low, high}]},
               rows by predicted rate in groups of equal exposure; sentences
-coefficients  None for a model of classes without one coefficient a column, or
+coefficients  None for a model of classes without one coefficient per column, or
               level, has_inference (some coefficient has a p-value), has_intervals (so have predictions), reason (what
               has none, and why), notes, rows [{name, estimate, determined (None: not asked), error, t, p, low, high,
               robust_error,

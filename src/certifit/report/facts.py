@@ -140,12 +140,12 @@ class Fit:
 
     @property
     def weights(self) -> Array | None:
-        """One coefficient a column; None for a model of classes that has none, or several."""
+        """One coefficient per column; None for a model of classes that has none, or several."""
         return single_weights(self.model)
 
     @property
     def intercept(self) -> float:
-        """The intercept of a model with one coefficient a column."""
+        """The intercept of a model with one coefficient per column."""
         return float(np.ravel(self.model.intercept_)[0])
 
     def printed_mass(self, mass: Any) -> Any:
@@ -196,7 +196,7 @@ class Fit:
 
 
 def single_weights(model: Any) -> Array | None:
-    """One coefficient a column, those that standard errors may be had of; None where there are none, or several."""
+    """One coefficient per column, those that standard errors may be had of; None where there are none, or several."""
     if "coefficients" not in sections_of(model):
         return None
     coef: Array = model.coef_

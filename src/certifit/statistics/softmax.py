@@ -1,4 +1,4 @@
-"""Sums of the cross-entropy log sum_k e^(z_k) - z_y over rows, with one score z_k = b_k + x'w_k a class.
+"""Sums of the cross-entropy log sum_k e^(z_k) - z_y over rows, with one score z_k = b_k + x'w_k per class.
 
 Columns are scaled and shifted as for the Gram statistic. A point is a (columns + 1) x classes array, intercepts last.
 """

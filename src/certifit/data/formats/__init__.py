@@ -1,1 +1,1 @@
-"""One file a format: what is in the files, and their rows in constant memory."""
+"""One file per format: what is in the files, and their rows in constant memory."""

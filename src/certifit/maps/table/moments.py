@@ -86,7 +86,7 @@ class NumberMoments:
 
 
 def moments(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> NumberMoments:
-    """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word a row."""
+    """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word per row."""
     if not len(values) or (valid is not None and not valid.any()):
         return NumberMoments(counts={}, few={})
     stand_in = values[0] if valid is None else values[np.argmax(valid)]

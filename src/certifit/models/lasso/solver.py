@@ -45,7 +45,7 @@ class LassoPath:
 
     @property
     def n_nonzero(self) -> Array:
-        """Number of columns with a weight, an alpha."""
+        """Number of columns with a weight, per alpha."""
         return np.asarray(np.count_nonzero(self.coef, axis=1))
 
 

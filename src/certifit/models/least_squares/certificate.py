@@ -1,4 +1,4 @@
-"""The certificate of least squares and ridge: sub-optimality, rank, digits a coefficient.
+"""The certificate of least squares and ridge: sub-optimality, rank, digits per coefficient.
 
 It is computed from the task and the state alone; no solver is imported. With g the gradient at the state and A the
 matrix of the system, a quadratic's excess over its minimum is exactly g' A^-1 g / 2, whatever units the columns have.

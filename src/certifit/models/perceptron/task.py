@@ -1,4 +1,4 @@
-"""The perceptron: weights that part two classes with a functional margin above delta.
+"""The perceptron: weights that separate two classes with a functional margin above delta.
 
 Examples are augmented and signed: a_i = y_i (x_i, 1), y_i = -1 or 1, without the 1 where there is no intercept. An
 example is a mistake of w where w'a_i <= delta, and is then added: w += a_i.

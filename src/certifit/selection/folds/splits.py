@@ -93,7 +93,7 @@ class Folds:
                 yield np.flatnonzero(cells != cell), np.flatnonzero(cells == cell)
 
     def rounds(self, source: Source, labels: Array | None = None) -> list[Splits]:
-        """The splits of a source, one entry a round. labels: the class of every row, else the target's values."""
+        """The splits of a source, one entry per round. labels: the class of every row, else the target's values."""
         first = source.first_block()
         if self.stratify and first.group is not None:
             raise ValueError("Folds cannot both stratify and keep groups together. Use stratify=False.")
