@@ -54,6 +54,8 @@ REPLAYED = (  # cases with a finding once
     ("PCA", 2041, 422),  # a share of a largest variance that is 0
     ("GLM Tweedie", 2041, 3166),  # a penalty as the difference of objective and loss, which is rounding
     ("KernelLMS", 21, 19),  # LAPACK fails to find one eigenvalue
+    ("PCA by rows", 5001, 159),  # standardised columns that vary in rows of next to no weight, taken for constant
+    ("QuantileRegressor", 5001, 618),  # best fits that rounding alone tells apart
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal
     ("Regression tree", 1, 44),  # a deviation in units of a spread that is rounded
     ("LocallyWeightedRegression", 1, 60),  # a residual of 0 without its rounding
@@ -64,6 +66,20 @@ REPLAYED = (  # cases with a finding once
 @pytest.mark.parametrize(("name", "hunted", "case"), REPLAYED)
 def test_what_was_mended_stays_mended(name: str, hunted: int, case: int) -> None:
     assert not ESTIMATORS[name].run(hunted, case).findings
+
+
+@pytest.mark.parametrize("case", [31, 32, 34, 42])
+def test_randomized_components_of_columns_with_no_known_scale_are_not_proven(case: int) -> None:
+    assert not replace(ESTIMATORS["PCA by rows"], options=lopsided).run(7000, case).false_certificates
+
+
+def lopsided(rng: Any, problem: Problem) -> None:
+    """Weights of very different size, standardised columns, the randomised solver."""
+    reach = rng.choice([4, 12, 30, 100, 200])
+    problem.weights = np.asarray(10.0 ** rng.uniform(-reach, reach / 2, size=len(problem.rows)))
+    most = min(problem.rows.shape)
+    problem.parameters |= {"standardize": True, "solver": "randomized"}
+    problem.parameters["n_components"] = int(rng.integers(1, most + 1))
 
 
 def standardise(_: Any, problem: Problem) -> None:

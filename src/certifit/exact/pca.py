@@ -54,7 +54,8 @@ class ComponentsFit:
         if not trace > 0:
             return Bounds(off, off) if all(z.is_zero() for z in Z.entries()) else None
         entries = self._entries(scale, whole)
-        if self.is_still and trace <= (ball(ENTRY) ** 2) * entries:  # variances of 0 are right to rounding
+        is_rounding = not self.standardize and trace <= (ball(ENTRY) ** 2) * entries
+        if self.is_still and is_rounding:  # variances of 0 are right to rounding
             value = off.max(self._misplaced(mean, scale, entries))
             return Bounds(value, value)
         best = _largest_sum(_smaller(Z, shares), k)

@@ -272,7 +272,8 @@ class RowVariance(VarianceTask):
         # Rows are centred before they are multiplied: their roundings stay whatever the sums.
         share = max(16 * UNIT * np.sqrt(self.block.n_rows), DEPENDENT)
         self.noise = float(share * np.sqrt(max(self.total, 0.0)) + ENTRY * np.sqrt(self._about_zero))
-        if self.total <= (self.block.n_rows * UNIT * ENTRY) ** 2 * self._about_zero:  # rows that do not vary
+        # Rows that do not vary; of standardised columns each that varies has variance 1, however little that is.
+        if not self.standardize and self.total <= (self.block.n_rows * UNIT * ENTRY) ** 2 * self._about_zero:
             self.kernel, self.total, self.error = np.zeros_like(self.kernel), 0.0, 0.0
             self.kernel_low = None if low is None else np.zeros_like(low)
 
@@ -318,6 +319,8 @@ class ProductVariance(VarianceTask):
         if standardize:
             used = spread > 0
             self.error += MATRIX_ERROR * float((about_shift[used] / spread[used]).max(initial=0.0)) * self.total
+            if not used.all() and not are_constant(source, np.flatnonzero(~used)).all():
+                self.error = np.inf  # a column that varies by less than sums of its squares tell has no known scale
         if self.center and not self._is_near and self.total > 0:
             self._centre_exactly(squares)
         if self.center and self.total <= 2 * self.error and are_constant(source, np.arange(len(mean))).all():

@@ -301,7 +301,8 @@ def twofold_root(matrix: Array, low: Array, norms: Array) -> Array:
     """R with R'R = matrix + low, a row per column that is not dependent on those before it."""
     system = System(matrix, low, norms)
     u = system.units
-    arrays = system.scaled, low * u[:, None] * u[None, :], (DEPENDENT * norms * u) ** 2
+    with np.errstate(over="ignore"):  # what is infinite is dependent
+        arrays = system.scaled, low * u[:, None] * u[None, :], (DEPENDENT * norms * u) ** 2
     _, _, (upper, _) = core.twofold_cholesky(*(np.ascontiguousarray(a) for a in arrays), n_threads())
     return np.asarray(upper / u)
 

@@ -265,7 +265,10 @@ def _nearest(program: Program, vertex: Vertex, met: Array, weight: Array) -> tup
     moves = scipy.linalg.null_space(_rows_of(program, met)) if len(met) else np.eye(program.n_columns)
     if not moves.shape[1]:
         return vertex.z, vertex.rows
-    root = scipy.linalg.cholesky(moves.T @ matrix @ moves)
+    try:
+        root = scipy.linalg.cholesky(moves.T @ matrix @ moves)
+    except np.linalg.LinAlgError:  # rounding alone tells these moves apart; the vertex is as good a best fit
+        return vertex.z, vertex.rows
     moves = scipy.linalg.solve_triangular(root, moves.T, trans=1).T  # the sum of squares is |t - aim|^2
     aim = moves.T @ pull
     side = np.where(vertex.v > 0, 1.0, -1.0)
