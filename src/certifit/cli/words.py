@@ -43,17 +43,19 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
     validation = context["validation"]
     if context["classes"] is not None or validation is None or not validation["rows"]:
         return []
-    cells = []
+    cells, has_share = [], any(row["r2"] is not None for row in validation["rows"])
     for row in validation["rows"]:
         mark, params = _mark(row), _params(row)
         error, plus_minus = text.measured(row["error"], row["standard_error"])
-        cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, text.share(row["r2"]), params])
+        explained = [text.share(row["r2"])] if has_share else []
+        cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, *explained, params])
     target = text.visible(context["model"]["target"], 60)
     quality = context["quality"]
     is_squared = quality is not None and quality["metric"] is None
     error, share = ("Error", "R2") if is_squared else (_capital(validation["measure"]), "explained")
     title = f"{error} of {target} on new rows, {_folds(validation)}"
-    return [title, "", *_table([["", "deviance" if quality is None else "error", "+-", share, ""], *cells])]
+    unit = "error" if context["deviance"] is None else "deviance"
+    return [title, "", *_table([["", unit, "+-", *([share] if has_share else []), ""], *cells])]
 
 
 def _class_leaderboard(context: dict[str, Any]) -> list[str]:

@@ -188,7 +188,9 @@ def _new_rows_tile(context: Table) -> list[Table]:
     leader = next(row for row in validation["rows"] if row["is_chosen"])
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
     has_r2 = context["quality"] is not None and context["quality"]["metric"] is None
-    title = "Error on new rows" if has_r2 else f"M{validation['measure'][1:]}, new rows"
+    title = (
+        "Error on new rows" if has_r2 else f"{validation['measure'][0].upper()}{validation['measure'][1:]}, new rows"
+    )
     return [{"title": title, "value": error, "small": f"± {plus_minus}, {validation['n_splits']} folds"}]
 
 

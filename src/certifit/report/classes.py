@@ -22,6 +22,8 @@ from certifit.evaluation.metrics.probabilities import calibration
 from certifit.evaluation.metrics.ranking import average_precision_score, precision_recall_curve
 from certifit.evaluation.pictures.calibration import drawn_bins
 from certifit.evaluation.pictures.roc_and_precision import Line, drawn_precision, drawn_roc
+from certifit.models.adapter import answer_of
+from certifit.models.learner import Answer
 from certifit.report import text
 from certifit.report.facts import Fit
 from certifit.report.tables import decimals
@@ -150,8 +152,8 @@ CUTS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 def class_facts(fit: Fit) -> Table | None:
-    """Of the rows that cross-validation predicted, or else of the rows of the fit; None for a quantity."""
-    if fit.by_class is None:
+    """Of the rows that cross-validation predicted, or else of the rows of the fit; None without probabilities."""
+    if fit.by_class is None or answer_of(fit.model) is Answer.MARGINS:
         return None
     leaders = (fit.validation or {}).get("rows", [])
     rows, shares = (next((row["classes"] for row in leaders if row[key]), None) for key in ("is_chosen", "is_baseline"))
@@ -181,7 +183,7 @@ def validation_table(fit: Fit) -> Table | None:
 def _with_scores(row: Table, fit: Fit) -> Table:
     classes = row["classes"]
     scores = None
-    if classes is not None and fit.by_class is not None:
+    if classes is not None and fit.by_class is not None and answer_of(fit.model) is not Answer.MARGINS:
         estimates = metrics(classes, fit.by_class.positive, fit.level)
         scores = {name: _estimate(one) for name, one in estimates.items()}
         if (classes.matrix.counts.sum(axis=0) > 0).sum() == 1:  # F1 of one class for every row measures its share

@@ -285,7 +285,7 @@ def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
 
 def _majority(board: Leaderboard) -> list[str]:
     """The share of right classes beside that of always saying the most frequent one."""
-    if not board.is_of_classes:
+    if not board.is_of_classes or board.chosen.classes is None:
         return []
     right, null = board.chosen.metrics["accuracy"], board.baseline.metrics["accuracy"]
     return [

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from certifit.models.about import INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
-from certifit.models.learner import (
-    MEAN,
-    Answer,
-    Learner,
-    Told,
-    Verb,
-    Words,
-    always,
-    choice,
-    count,
-    number,
-)
+from certifit.data.roles import CLASSES
+from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
+from certifit.models.learner import MEAN, Answer, Command, Learner, Told, Verb, Words, always, choice, count, number
 
 SOLVERS = choice("auto", "auto", "newton", "interior-point", "coordinate", "sgd")
 
@@ -56,6 +46,17 @@ ROWS = (
         ("class_weight", "basis", "encoder"),
         always(Answer.MARGINS),
         always(Verb.GATHER),
+        commands=(
+            Command(
+                "linear-svm",
+                "linear support vector machine",
+                "a straight boundary with a wide margin; no probabilities, it is scored by the share of right rows",
+                goal=CLASSES,
+                options=(ALPHA,),
+                fixed={"standardize": True},
+                tunes="alpha",
+            ),
+        ),
         record="models.linear_svm.modelfile:LINEAR_SVC",
     ),
 )

@@ -1,8 +1,9 @@
 """The certificate of a linear support vector machine: the duality gap, from the rows and the weights alone.
 
 Feasible multipliers give a lower bound (`svm/certificate.py`). Of squared slacks the weights name them:
-a_i = 2 C_i max(0, v_i), the best at the optimum. Of the hinge they do not: there the dual is solved again, unless this
-task was solved already, and the multipliers are whatever that gave. How they were found is no part of the proof.
+a_i = 2 C_i max(0, v_i), the best at the optimum. Of the hinge they do not, and of very many columns these are only as
+good as the weights: there the dual is solved again, unless this task was solved already, and the multipliers are
+whatever that gave. How they were found is no part of the proof.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ def judge_machine(task: LinearTask, state: LinearState, p: int, tolerance: float
 
 
 def multipliers_of(task: LinearTask, p: int, v: Array, tolerance: float) -> Array:
-    """Multipliers for the bound: those of squared slacks by the weights, of the hinge by its dual."""
+    """Multipliers for the bound: those that the weights name, or else those of the dual."""
     machine = task.machines[p]
-    if machine.slack.is_squared:
+    if task.names_multipliers:
         return machine.slack.slope(machine.bound, v)
     known = task.witness[p]
     if known is None:

@@ -33,7 +33,7 @@ ENOUGH = 0.1  # of tol
 CLOSE = 1e-3  # of tol, for an interior point method
 NEAR = (1e-3, 1e-5, 1e-7)  # of its bound: a multiplier nearer to it is tried to be on it
 SHARPENED = 3  # linear systems at the end
-CHECKED = 5  # epochs between two looks at the gap
+FIRST_LOOK = 5  # epochs before the gap is looked at; later a quarter of those so far
 
 Told = Callable[[float, float], bool]  # objective, dual: True to stop
 
@@ -76,8 +76,8 @@ def point_of(task: LinearTask, machine: Machine, a: Array) -> Point:
 
 
 def provable(task: LinearTask, machine: Machine, point: Point) -> Point:
-    """A point of squared slacks with the dual of the multipliers that its weights name, which prove it."""
-    if not machine.slack.is_squared:
+    """A point of squared slacks with the dual of the multipliers that its weights name, where these prove it."""
+    if not task.names_multipliers:
         return point
     v = 1 - machine.sign * (task.scores(point.w) + point.b)
     return replace(point, dual=point_of(task, machine, machine.slack.slope(machine.bound, v)).dual)
@@ -117,14 +117,15 @@ def descend(task: LinearTask, machine: Machine, enough: float, most: int, told: 
     ridge = float(task.squares.mean()) if machine.has_intercept else 0.0
     rng = np.random.default_rng(0)
     a, w, b, centre = np.zeros(n), np.zeros(task.n_columns), 0.0, 0.0
-    best = point_of(task, machine, a)
+    best, look = point_of(task, machine, a), FIRST_LOOK
     for epoch in range(1, most + 1):
         a, w, b, worst = core.dual_pass(task.rows, *parts, ridge, rng.permutation(n), a, w, b)
         if machine.has_intercept:
             centre = b
             b = centre + ridge * float(sign @ a)
-        if epoch % CHECKED and epoch < most and worst > 0:
+        if epoch < min(look, most) and worst > 0:
             continue
+        look = epoch + max(FIRST_LOOK, epoch // 4)
         point = provable(task, machine, point_of(task, machine, a))
         best = point if point.gap < best.gap else best
         w = task.sums(sign * a)[0][:-1]  # what rounding took from the sums of many steps

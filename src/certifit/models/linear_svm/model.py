@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 import numpy as np
+from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
@@ -20,6 +21,7 @@ from certifit.models.linear_svm.task import LinearState, LinearTask
 from certifit.models.svm.certificate import MarginCertificate
 from certifit.models.svm.slack import SLACKS
 from certifit.runtime import core, n_threads
+from certifit.statistics.moments import target_sums
 
 
 class LinearSVC(WeightedClasses[LinearTask, LinearState]):
@@ -44,9 +46,10 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
         Factors of the rows' weights by class; "balanced" gives every class the same sum.
     solver : {"auto", "newton", "interior-point", "coordinate", "sgd"}, default "auto"
         "newton" is for squared_hinge, "interior-point" and "sgd" for hinge, "coordinate", of one multiplier at a time,
-        for both. "auto": Newton's method; of the hinge an interior point method where rows or columns are few or
-        coordinate descent does not end soon. "sgd" is the textbook's: rows are drawn in proportion to their weight,
-        w_t = theta / (alpha t), the mean of all w_t is returned; b is not stepped but the best one for that mean.
+        for both. "auto": Newton's method up to 1,500 columns, then coordinate descent; of the hinge an interior point
+        method where rows or columns are few, or where coordinate descent does not end soon. "sgd" is the textbook's:
+        rows are drawn in proportion to their weight, w_t = theta / (alpha t), the mean of all w_t is returned; b is not
+        stepped but the best one for that mean.
     basis, encoder : as for LinearRegression
     tol : float >= 0, default 1e-4
         Largest gap, relative to the objective, that counts as converged.
@@ -130,6 +133,15 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
         parts = zip(self.coef_, self.intercept_, strict=True)
         z = [core.scores(columns.rows, np.ascontiguousarray(w), float(b), n_threads()) for w, b in parts]
         return np.column_stack([-z[0], z[0]] if len(self.classes_) == 2 else z)
+
+    def candidates(self, source: Source) -> list[dict[str, float]]:
+        """Five values of alpha where the user names none: C |x|^2 from 0.1 to 1000 of a row, |x|^2 of the mean row."""
+        mapped = clone(self).fit_maps(source)
+        squares = core.row_squares(mapped.first_block().rows, n_threads())
+        size = float(mapped.n_features) if self.standardize else float(np.mean(squares))
+        size = size if 0 < size < np.inf else 1.0
+        total = target_sums(source).weight
+        return [{"alpha": size * 10.0**power / total} for power in (1, 0, -1, -2, -3)]
 
     def _task(self, source: Source, is_fitted: bool = False) -> LinearTask:
         return LinearTask(

@@ -18,16 +18,16 @@ import scipy.linalg as sl
 from scipy.sparse.linalg import LinearOperator, cg
 
 from certifit.data.columns import Array
-from certifit.models.linear_svm.dual import Told, point_of, solve_dual
-from certifit.models.linear_svm.task import LinearRun, LinearTask, best_intercept
+from certifit.models.linear_svm.dual import ENOUGH, Told, point_of, solve_dual
+from certifit.models.linear_svm.task import MOST_COLUMNS, LinearRun, LinearTask, best_intercept
 from certifit.models.svm.solver import Recorder
 from certifit.models.svm.task import Machine
 from certifit.runtime import core, one_blas_thread
 
 AUTO, NEWTON, INTERIOR, COORDINATE, SGD = "auto", "newton", "interior-point", "coordinate", "sgd"
 SOLVERS = {"hinge": (AUTO, INTERIOR, COORDINATE, SGD), "squared_hinge": (AUTO, NEWTON, COORDINATE)}
-MOST_COLUMNS = 1500  # of a system that is factored
 MOST_PRODUCTS = 2000  # of a step by conjugate gradients
+LEAST_SHARE, MOST_SHARE = 1e-10, 1e-2  # of the gradient, that such a step leaves
 NOT_ENOUGH = "max_iter = {0:,} steps were not enough. Raise max_iter, or alpha, or standardise columns."
 
 
@@ -50,7 +50,7 @@ def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
         record.machine = p + 1
         if solver == SGD:
             w, b = averaged_sgd(task, machine, limits, record)
-        elif machine.slack.is_squared and solver in (AUTO, NEWTON):
+        elif machine.slack.is_squared and (solver == NEWTON or (solver == AUTO and task.n_columns <= MOST_COLUMNS)):
             w, b = newton(task, machine, limits, record)
         else:
             best = solve_dual(task, p, solver, limits.tol, limits.most, _teller(record))
@@ -71,25 +71,26 @@ def _teller(record: Recorder) -> Told:
 
 
 def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder) -> tuple[Array, float]:
-    """Steps until the objective no longer falls."""
-    point = np.zeros(task.n_columns + 1)
-    point[-1] = best_intercept(machine, np.zeros(task.n_points))
+    """Steps until the objective no longer falls; of many columns until the gap is small."""
+    point = np.append(np.zeros(task.n_columns), best_intercept(machine, np.zeros(task.n_points)))
     z = np.full(task.n_points, point[-1])
     value = _value(machine, point, z)
+    enough = 0.0 if task.n_columns <= MOST_COLUMNS else ENOUGH * limits.tol
     for _ in range(limits.most):
         a = machine.slack.slope(machine.bound, 1 - machine.sign * z)
         bound = point_of(task, machine, a)
         record.add(value, bound.dual, np.nan)
         if record.steps.is_over:
             break
-        direction = _direction(task, machine, point, a)
+        gap = (value - bound.dual) / value if value > 0 else 0.0
+        if gap <= enough:
+            break
+        direction = _direction(task, machine, point, a, min(max(0.01 * gap, LEAST_SHARE), MOST_SHARE))
         along = task.scores(direction[:-1]) + direction[-1]
         size, new = _searched(machine, point, direction, z, along)
         if not new < value:
             break
         point, z, value = point + size * direction, z + size * along, new
-        if value - bound.dual <= 0:
-            break
     w = point[:-1]
     z = task.scores(w)
     b = best_intercept(machine, z)
@@ -102,8 +103,11 @@ def _value(machine: Machine, point: Array, z: Array) -> float:
     return float(w @ w) / 2 + float(machine.slack.cost(machine.bound, 1 - machine.sign * z).sum())
 
 
-def _direction(task: LinearTask, machine: Machine, point: Array, a: Array) -> Array:
-    """- H^-1 gradient; the intercept stays where there is none, or no row has slack."""
+def _direction(task: LinearTask, machine: Machine, point: Array, a: Array, share: float) -> Array:
+    """- H^-1 gradient; the intercept stays where there is none, or no row has slack.
+
+    share: of the gradient, that conjugate gradients leave where columns are too many for a factor.
+    """
     penalised = np.append(np.ones(task.n_columns), 0.0)
     curvatures = np.where(a > 0, 2 * machine.bound, 0.0)
     has_intercept = machine.has_intercept and bool((a > 0).any())
@@ -113,7 +117,7 @@ def _direction(task: LinearTask, machine: Machine, point: Array, a: Array) -> Ar
     if not has_intercept:
         gradient[-1] = 0.0
     if not is_direct:
-        return _by_products(task, gradient, curvatures, has_intercept)
+        return _by_products(task, gradient, curvatures, has_intercept, share)
     system[np.diag_indices(len(system))] += penalised
     if not has_intercept:
         system[-1, :], system[:, -1], system[-1, -1] = 0.0, 0.0, 1.0
@@ -125,8 +129,8 @@ def _direction(task: LinearTask, machine: Machine, point: Array, a: Array) -> Ar
     return np.asarray(step + sl.cho_solve(factor, -gradient - system @ step))
 
 
-def _by_products(task: LinearTask, gradient: Array, curvatures: Array, has_intercept: bool) -> Array:
-    """The same by conjugate gradients, of as many columns as there are."""
+def _by_products(task: LinearTask, gradient: Array, curvatures: Array, has_intercept: bool, share: float) -> Array:
+    """The same by conjugate gradients, of as many columns as there are, to a share of the gradient."""
     penalised = np.append(np.ones(task.n_columns), 0.0 if has_intercept else 1.0)
     flag = 1.0 if has_intercept else 0.0
 
@@ -136,9 +140,10 @@ def _by_products(task: LinearTask, gradient: Array, curvatures: Array, has_inter
         out[-1] *= flag
         return np.asarray(out + penalised * v)
 
-    n = len(gradient)
+    n, diagonal = len(gradient), penalised + task.column_squares(curvatures)
     operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-    return np.asarray(cg(operator, -gradient, rtol=1e-10, maxiter=MOST_PRODUCTS)[0])
+    inverse = LinearOperator((n, n), matvec=lambda v: np.asarray(v).reshape(-1) / diagonal, dtype=np.float64)
+    return np.asarray(cg(operator, -gradient, rtol=share, maxiter=MOST_PRODUCTS, M=inverse)[0])
 
 
 def _searched(machine: Machine, point: Array, direction: Array, z: Array, along: Array) -> tuple[float, float]:

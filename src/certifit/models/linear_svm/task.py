@@ -32,6 +32,7 @@ from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics.gram import counted
 
 Rows: TypeAlias = Array | sp.csr_array
+MOST_COLUMNS = 1500  # of a system that is factored
 BLOCK_ROWS = 1024  # whose sums are added before they join the others
 
 
@@ -99,6 +100,11 @@ class LinearTask:
         """Number of rows of positive weight."""
         return int(self.X.shape[0])
 
+    @property
+    def names_multipliers(self) -> bool:
+        """Whether weights name the multipliers that prove them: squared slacks, by a method that ends at rounding."""
+        return self.slack.is_squared and self.n_columns <= MOST_COLUMNS
+
     @cached_property
     def squares(self) -> Array:
         """|x|^2 of the rows as they are seen."""
@@ -119,6 +125,11 @@ class LinearTask:
         units = (np.ones(d), np.zeros(d), 1.0, BLOCK_ROWS, n_threads())
         gradient, hessian, *_ = core.weighted_sums(self.rows, np.ascontiguousarray(weights), curvatures, None, *units)
         return np.asarray(gradient[0]), np.zeros((0, 0)) if hessian is None else np.asarray(hessian[0])
+
+    def column_squares(self, curvatures: Array) -> Array:
+        """The diagonal of the sum of curvature_i (x_i, 1)(x_i, 1)'."""
+        squares = self.X.multiply(self.X) if isinstance(self.X, sp.csr_array) else np.square(self.X)
+        return np.append(np.asarray(curvatures @ squares), curvatures.sum())
 
     def told(self, weights: Sequence[Array], intercepts: Sequence[float]) -> LinearState:
         """Weights of the rows as they are seen, in the units of the columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from certifit.data.roles import CLASSES
 from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
 from certifit.models.learner import (
     MEAN,
@@ -12,6 +13,7 @@ from certifit.models.learner import (
     Keeps,
     Learner,
     Param,
+    Simplicity,
     Told,
     Verb,
     Words,
@@ -91,6 +93,19 @@ ROWS = (
         always(Answer.MARGINS),
         always(Verb.GATHER),
         Keeps.SUPPORT_VECTORS,
+        commands=(
+            Command(
+                "svm",
+                "support vector machine",
+                "a wide margin in the space of a Gaussian kernel; no probabilities, it is scored by the share of right "
+                "rows; keeps support vectors",
+                goal=CLASSES,
+                options=(ALPHA,),
+                fixed={"standardize": True},
+                tunes="alpha",
+                simplicity=Simplicity.HOLDS_ROWS,
+            ),
+        ),
         record="models.svm.modelfile:SVC",
     ),
     Learner(

@@ -6,11 +6,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
+from certifit.data.source import Source
 from certifit.minimise.problem import Run
 from certifit.models.kernel.base import KernelModel
 from certifit.models.svm.certificate import MarginCertificate, certify
 from certifit.models.svm.solver import solve
-from certifit.models.svm.task import MarginRun, MarginState, MarginTask
+from certifit.models.svm.task import MarginRun, MarginState, MarginTask, default_alphas
 
 MEGABYTE = 2.0**20
 
@@ -31,6 +32,10 @@ class MarginModel(KernelModel[MarginTask, MarginState]):
         """The support vectors, as the kernel sees them."""
         check_is_fitted(self)
         return self.X_fit_
+
+    def candidates(self, source: Source) -> list[dict[str, float]]:
+        """Five values of alpha where the user names none: C from 0.01 to 100 of a row."""
+        return default_alphas(source)
 
     def _solve(self, task: MarginTask) -> Run[MarginState]:
         self._refuse_refuted(task.rows)

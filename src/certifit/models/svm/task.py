@@ -28,6 +28,7 @@ from certifit.data.source import Source
 from certifit.minimise.problem import Run
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.slack import HINGE, Slack
+from certifit.statistics.moments import target_sums
 
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
 
@@ -162,3 +163,9 @@ class MarginTask:
 def default_alpha(rows: KernelRows, alpha: float | None) -> float:
     """None is 1 / sum of weights: C = 1 of a row."""
     return 1.0 / rows.sum_weight if alpha is None else float(alpha)
+
+
+def default_alphas(source: Source) -> list[dict[str, float]]:
+    """C = 0.01, 0.1, 1, 10, 100 of a row."""
+    total = target_sums(source).weight
+    return [{"alpha": 10.0**power / total} for power in (2, 1, 0, -1, -2)]

@@ -84,9 +84,10 @@ def leaderboard(
     cv : as for CrossValidated, but no "loo", default 10
         A number of folds keeps the shares of the classes in each, unless there are groups.
     scoring : name, callable or None, default None
-        None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers; the negative mean deviance
-        where all models are of one family of counts or positive quantities, the negative mean pinball loss where all
-        are of one quantile. Models of different quantiles are refused: one error cannot rank them.
+        None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers, "accuracy" where one of
+        them tells no probabilities; the negative mean deviance where all models are of one family of counts or
+        positive quantities, the negative mean pinball loss where all are of one quantile. Models of different
+        quantiles are refused: one error cannot rank them.
     rule : {"min", "1se"}, default "min"
         Which candidate of a model is taken.
     prefer, because : name of the model that is chosen where it is within one standard error of the best; and why
@@ -120,7 +121,7 @@ def leaderboard(
     jobs = _jobs(models, rule, preference)
     is_of_classes = is_classifier(jobs[0].estimator)
     is_unasked = scoring is None
-    scoring = (CLASS_SCORE if is_of_classes else _error_of(jobs)) if scoring is None else scoring
+    scoring = (_class_score(jobs) if is_of_classes else _error_of(jobs)) if scoring is None else scoring
     if isinstance(cv, str):
         raise ValueError(f"A leaderboard needs splits: a number of folds, Folds(...) or a splitter. Got cv={cv!r}.")
     beside = {"sample_weight": sample_weight, "groups": groups, "offset": offset, "exposure": exposure}
@@ -307,6 +308,11 @@ def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits
             return None
 
     return nested_choice(evidence, rounds, [partial(scored, one) for one in tried])
+
+
+def _class_score(jobs: Sequence[_Job]) -> str:
+    """What classifiers are scored by: the share of right rows where one of them tells no probabilities."""
+    return CLASS_SCORE if all(hasattr(job.estimator, "predict_proba") for job in jobs) else "accuracy"
 
 
 def _error_of(jobs: Sequence[_Job]) -> Scoring:
