@@ -1,5 +1,7 @@
 """What is proven of the fits of other libraries, and the models that stand for theirs."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn import linear_model as sk
@@ -7,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA as TheirPCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge as TheirKernelRidge
+from sklearn.svm import SVC, SVR, LinearSVC
 
 import certifit as cf
 
@@ -141,3 +144,44 @@ def test_what_has_no_counterpart_is_refused_in_words():
     with pytest.raises(ValueError, match="is not fitted"):
         cf.audit(sk.Ridge(), X, Y)
     assert repr(cf.from_sklearn(sk.Ridge())) == "Ridge()"
+
+
+def margin_rows(n=150):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 3))
+    return X, X[:, 0] ** 2 + X[:, 1] + 0.3 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_support_vector_machines_are_audited_by_their_support_vectors(kernel):
+    X, score = margin_rows()
+    for model, y in ((SVC(C=2.0, kernel=kernel), score > 0.5), (SVR(C=2.0, kernel=kernel, epsilon=0.2), score)):
+        good = cf.audit(model.set_params(tol=1e-7).fit(X, y), X, y)
+        assert good.holds, str(good)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert not cf.audit(model.set_params(max_iter=10).fit(X, y), X, y).holds
+    with pytest.raises(ValueError, match="more than two classes"):
+        cf.audit(SVC(kernel=kernel).fit(X, np.digitize(score, [0.0, 1.0])), X, np.digitize(score, [0.0, 1.0]))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_linear_machines_are_audited_without_their_penalised_intercept(loss):
+    X, score = margin_rows()
+    y = score > 0.5
+    model = LinearSVC(C=3.0, loss=loss, fit_intercept=False, tol=1e-10, max_iter=100_000, dual=True).fit(X, y)
+    assert cf.audit(model, X, y).holds
+    model.coef_ = model.coef_ * 1.05
+    assert not cf.audit(model, X, y).holds
+    with pytest.raises(ValueError, match="penalises the intercept"):
+        cf.audit(LinearSVC().fit(X, y), X, y)
+    ours = cf.from_sklearn(LinearSVC(C=3.0, loss=loss, fit_intercept=False), n_rows=150)
+    assert pytest.approx(3.0) == cf.to_sklearn(ours, n_rows=150).C
+
+
+def test_weights_of_classes_that_change_the_unit_are_refused():
+    X, score = margin_rows()
+    for model in (SVC(class_weight={True: 3.0}), sk.LogisticRegression(class_weight={True: 3.0})):
+        with pytest.raises(ValueError, match="class_weight as a dict"):
+            cf.audit(model.fit(X, score > 0.5), X, score > 0.5)
+    assert cf.audit(SVC(class_weight="balanced", tol=1e-7).fit(X, score > 0.5), X, score > 0.5).holds

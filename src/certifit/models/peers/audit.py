@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
@@ -100,8 +101,8 @@ def audit(
     """The certificate of a fitted model of scikit-learn, statsmodels or glum, computed from its coefficients alone.
 
     model : a fitted LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor, LogisticRegression, PoissonRegressor,
-        GammaRegressor, PCA or KernelRidge of scikit-learn, the results of OLS, Logit or GLM of statsmodels, or a
-        GeneralizedLinearRegressor of glum
+        GammaRegressor, PCA, KernelRidge, SVC, SVR or LinearSVC of scikit-learn, the results of OLS, Logit or GLM of
+        statsmodels, or a GeneralizedLinearRegressor of glum
     X, y, sample_weight : what it was fitted to; for statsmodels the columns as they were given, with the constant
     tol : the relative excess that counts as converged; None is the default of the model of certifit
 
@@ -180,7 +181,17 @@ def _sizes(X: UserRows, sample_weight: UserWeights) -> Sizes:
         raise TypeError("An audit takes the arrays or the frame that the model was fitted to. Got a scan.")
     shape: tuple[int, ...] = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     total = float(shape[0]) if sample_weight is None else float(np.sum(np.asarray(sample_weight, dtype=np.float64)))
-    return Sizes(total, int(shape[1]) if len(shape) > 1 else None)
+    return Sizes(total, int(shape[1]) if len(shape) > 1 else None, _variance(X))
+
+
+def _variance(X: UserRows) -> float | None:
+    """Of all values; None where they are not all numbers."""
+    if sp.issparse(X):
+        return float(X.multiply(X).mean() - X.mean() ** 2)
+    try:
+        return float(np.var(np.asarray(X, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return None
 
 
 Compared = tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...], tuple[int, ...]]

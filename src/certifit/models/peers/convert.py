@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from sklearn.base import BaseEstimator
 
 from certifit.models.adapter import learner_of, origins_of
-from certifit.models.peers.table import PEERS, SKLEARN, Peer, Sizes
+from certifit.models.peers.margins import MARGINS
+from certifit.models.peers.table import GLUM, SKLEARN, STATSMODELS, Peer, Sizes
+
+PEERS: dict[str, dict[str, Peer]] = {"sklearn": SKLEARN | MARGINS, "statsmodels": STATSMODELS, "glum": GLUM}
+PLACES = {"PCA": "decomposition", "LinearSVC": "svm"}  # of scikit-learn's models that are not among its linear ones
 
 
 def from_sklearn(estimator: BaseEstimator, n_rows: float | None = None) -> BaseEstimator:
@@ -35,14 +41,11 @@ def to_sklearn(model: BaseEstimator, n_rows: float | None = None) -> BaseEstimat
     Ridge(alpha=2.0)
     """
     learner = learner_of(model)
-    peer = SKLEARN.get(learner.name) if learner.is_ours else None
+    peer = PEERS["sklearn"].get(learner.name) if learner.is_ours else None
     if peer is None or peer.theirs is None:
-        legal = ", ".join(name for name, row in SKLEARN.items() if row.theirs is not None)
+        legal = ", ".join(name for name, row in PEERS["sklearn"].items() if row.theirs is not None)
         raise TypeError(f"{type(model).__name__} has no counterpart in scikit-learn. Those that have: {legal}.")
-    import sklearn.decomposition
-    import sklearn.linear_model
-
-    place = sklearn.decomposition if learner.name == "PCA" else sklearn.linear_model
+    place = import_module(f"sklearn.{PLACES.get(learner.name, 'linear_model')}")
     converted: BaseEstimator = getattr(place, learner.name)(**peer.theirs(model.get_params(deep=False), Sizes(n_rows)))
     return converted
 

@@ -29,10 +29,14 @@ DEPRECATED = "deprecated"  # what scikit-learn writes for a parameter that is no
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a unit depends on: the sum of weights (the number of rows) and the number of columns; None: not known."""
+    """What a unit depends on: the sum of weights (the number of rows), columns, the variance of all values.
+
+    None: not known.
+    """
 
     sum_weight: float | None = None
     n_columns: int | None = None
+    variance: float | None = None
 
     def mean(self, strength: float, name: str) -> float | None:
         """A strength beside a sum of losses as one beside their mean; None is that of strength 1, for any rows."""
@@ -57,11 +61,20 @@ class Peer:
     place: Callable[[BaseEstimator, BaseEstimator], None]
 
 
-def _refuse(params: Params, **legal: object) -> None:
+def refuse(params: Params, **legal: object) -> None:
     """Raise for a parameter that changes what is minimised, and that no model here has."""
     for name, value in legal.items():
         if name in params and params[name] is not value and params[name] != value:
             raise ValueError(f"{name}={params[name]!r} has no counterpart in certifit. Legal: {name}={value!r}.")
+
+
+def refuse_factors(params: Params) -> None:
+    """Raise for weights of classes that change the sum of weights, which the unit of alpha here is of."""
+    if not (params["class_weight"] is None or params["class_weight"] == "balanced"):
+        raise ValueError(
+            "class_weight as a dict changes the sum of weights, and with it the unit of alpha. Give the weights of the "
+            "rows' classes as sample_weight instead, and class_weight=None."
+        )
 
 
 def _linear(model: BaseEstimator, ours: BaseEstimator) -> None:
@@ -88,12 +101,12 @@ def _dual(model: BaseEstimator, ours: BaseEstimator) -> None:
 
 
 def _least_squares(params: Params, sizes: Sizes) -> BaseEstimator:
-    _refuse(params, positive=False)
+    refuse(params, positive=False)
     return LinearRegression(fit_intercept=params["fit_intercept"])
 
 
 def _ridge(params: Params, sizes: Sizes) -> BaseEstimator:
-    _refuse(params, positive=False)
+    refuse(params, positive=False)
     return Ridge(sizes.mean(params["alpha"], "The alpha of Ridge"), fit_intercept=params["fit_intercept"])
 
 
@@ -121,6 +134,7 @@ def _huber(params: Params, sizes: Sizes) -> BaseEstimator:
 def _logistic(params: Params, sizes: Sizes) -> BaseEstimator:
     if params["solver"] == "liblinear" and params["fit_intercept"]:
         raise ValueError("solver='liblinear' penalises the intercept, and no model here does. Use solver='lbfgs'.")
+    refuse_factors(params)
     penalty, ratio = params["penalty"], params["l1_ratio"] or 0.0
     ratio = {"l1": 1.0, "l2": 0.0, None: 0.0}.get(penalty, ratio)
     strength = 0.0 if penalty is None or math.isinf(params["C"]) else 1.0 / params["C"]
@@ -137,12 +151,12 @@ def _pca(params: Params, sizes: Sizes) -> BaseEstimator:
 
 
 def _kernel_ridge(params: Params, sizes: Sizes) -> BaseEstimator:
-    _refuse(params, kernel_params=None)
+    refuse(params, kernel_params=None)
     alpha = sizes.mean(params["alpha"], "The alpha of KernelRidge")
-    return KernelRidge(alpha, kernel=_kernel(params, sizes), fit_intercept=False)
+    return KernelRidge(alpha, kernel=kernel_of(params, sizes), fit_intercept=False)
 
 
-def _kernel(params: Params, sizes: Sizes) -> Kernel | str:
+def kernel_of(params: Params, sizes: Sizes) -> Kernel | str:
     """gamma None is 1 / number of columns."""
     kind, gamma = params["kernel"], params["gamma"]
     if kind in ("linear", "precomputed"):
@@ -165,7 +179,7 @@ def _back(*names: str, alpha: str | None = None) -> Callable[[Params, Sizes], Va
     """Parameters of the same name; alpha: what the strength beside a sum is called, None where it is beside a mean."""
 
     def theirs(params: Params, sizes: Sizes) -> Values:
-        _refuse(params, **_ONLY_OURS)
+        refuse(params, **_ONLY_OURS)
         params = {**params, "positive": _is_positive(params.get("bounds"))}
         kept = {name: params[name] for name in names}
         return kept if alpha is None else kept | {alpha: _of_sum(params["alpha"], sizes)}
@@ -191,19 +205,19 @@ def _of_sum(alpha: float | None, sizes: Sizes) -> float:
 
 
 def _huber_back(params: Params, sizes: Sizes) -> Values:
-    _refuse(params, **_ONLY_OURS, scale="joint")
+    refuse(params, **_ONLY_OURS, scale="joint")
     return {"epsilon": params["delta"], **_back("fit_intercept", alpha="alpha")(params, sizes)}
 
 
 def _logistic_back(params: Params, sizes: Sizes) -> Values:
-    _refuse(params, **_ONLY_OURS, bounds=None)
+    refuse(params, **_ONLY_OURS, bounds=None)
     strength, ratio = _of_sum(params["alpha"], sizes), params["l1_ratio"]
     kept = {"C": math.inf if strength == 0 else 1.0 / strength, "l1_ratio": ratio}
     return kept | _back("fit_intercept", "class_weight")(params, sizes) | ({"solver": "saga"} if ratio else {})
 
 
 def _pca_back(params: Params, sizes: Sizes) -> Values:
-    _refuse(params, basis=None, encoder=None, standardize=False, center=True)
+    refuse(params, basis=None, encoder=None, standardize=False, center=True)
     return {name: params[name] for name in ("n_components", "whiten")}
 
 
@@ -270,7 +284,7 @@ STATSMODELS: dict[str, Peer] = {
 
 def _glum(params: Params, sizes: Sizes) -> BaseEstimator:
     family, link = str(params["family"]).split(".")[-1], params["link"]
-    _refuse(params, P1="identity", P2="identity", lower_bounds=None, upper_bounds=None, A_ineq=None)
+    refuse(params, P1="identity", P2="identity", lower_bounds=None, upper_bounds=None, A_ineq=None)
     names = {
         "poisson": "poisson",
         "normal": "gaussian",
@@ -296,4 +310,3 @@ GLUM: dict[str, Peer] = {
         "sum_i w_i deviance_i / (2 sum_i w_i) + alpha (l1_ratio |w|_1 + (1 - l1_ratio) |w|^2 / 2)", _glum, None, _linear
     )
 }
-PEERS: dict[str, dict[str, Peer]] = {"sklearn": SKLEARN, "statsmodels": STATSMODELS, "glum": GLUM}
