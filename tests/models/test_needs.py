@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn.linear_model as peers
+from sklearn.svm import LinearSVC as TheirLinearSVC
 
 import certifit as cf
 from certifit.models.lasso.model import Lasso
@@ -339,3 +340,46 @@ def test_unlike_sizes_the_peer_drops_a_column_silently_and_certifit_refuses_its_
     if said or peer.score(X, y) > 0.99:
         pytest.skip("this version of scikit-learn uses both columns, or says a word")
     assert peer.score(X, y) < 0.6 and not certificate.holds
+
+
+# Support vector machines that never return, or stop above their optimum without a word: columns of unlike sizes.
+
+
+def unlike_columns(n: int, d: int, seed: int) -> tuple[Any, Any]:
+    """Columns from 0.1 to 100 in size, and a score that uses all of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.geomspace(0.1, 100, d)
+    return X, (X / X.std(axis=0)) @ rng.normal(size=d) + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("C", [1.0, 1000.0])
+def test_30353_a_machine_of_products_on_unlike_columns_ends_with_its_proof(C):
+    X, score = unlike_columns(300, 8, 0)
+    model = cf.SVC(1 / (C * 300), kernel=cf.kernels.Linear()).fit(X, score > 0)
+    assert model.certificate_.holds
+    flat = cf.LinearSVC(1 / (C * 300), "hinge").fit(X, score > 0)
+    assert np.isclose(flat.history_[-1]["objective"], model.history_[-1]["objective"], rtol=2e-4)
+
+
+def test_22283_the_hinge_of_the_peer_stops_above_its_optimum_and_certifit_says_how_far():
+    X, score = unlike_columns(400, 8, 1)
+    y = score > 0
+    best = cf.LinearSVC(loss="hinge", fit_intercept=False).fit(X, y)
+    assert best.certificate_.value < 1e-6
+    theirs, _ = heard(lambda: TheirLinearSVC(loss="hinge", fit_intercept=False, max_iter=1000, dual=True).fit(X, y))
+    audit = cf.audit(theirs, X, y)
+    sign = np.where(y, 1.0, -1.0)
+    objectives = [
+        np.maximum(0, 1 - sign * (X @ coef[0])).mean() + best.alpha_ / 2 * float(coef[0] @ coef[0])
+        for coef in (best.coef_, theirs.coef_)
+    ]
+    assert objectives[0] <= objectives[1] * (1 + 1e-6)
+    assert audit.certificate.value >= (objectives[1] - objectives[0]) / objectives[1] - 1e-6
+    if audit.holds:
+        pytest.skip("this version of the peer converges here")
+
+
+def test_11079_support_vector_regression_of_547_rows_ends_with_its_proof():
+    X, y = unlike_columns(547, 22, 2)
+    model = cf.SVR(1 / 547, epsilon=0.1, kernel=cf.kernels.Linear()).fit(X, y)
+    assert model.certificate_.holds

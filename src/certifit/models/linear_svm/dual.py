@@ -2,8 +2,7 @@
 
 Coordinate descent sets one multiplier after the other to its best, in a random order. The constraint of the intercept
 is met by the method of multipliers: b = centre + ridge sum_i y_i a_i, and the centre follows b. The interior point
-method steps along the path on which a_i s_i = (C_i - a_i) t_i = mu, s and t the parts of 1 - y_i z_i above and below 0,
-a linear system of the columns each (after Mehrotra). Small machines end at rounding: the multipliers between their
+method is that of `svm/interior.py`. Small machines end at rounding: the multipliers between their
 bounds solve a linear system (`svm/polish.py`).
 """
 
@@ -13,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg as sl
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
 from certifit.minimise.steps import time_is_up
 from certifit.models.linear_svm.task import LinearTask, best_intercept
+from certifit.models.svm.interior import NEAR, CentralPath, Products, rounded
 from certifit.models.svm.polish import MOST_FREE, polished
 from certifit.models.svm.task import Machine
 from certifit.runtime import core
@@ -31,7 +30,6 @@ MOST_WORK = 5e10  # rows times the square of that
 SMALL = 2000  # rows of machines that are solved to rounding
 ENOUGH = 0.1  # of tol
 CLOSE = 1e-3  # of tol, for an interior point method
-NEAR = (1e-3, 1e-5, 1e-7)  # of its bound: a multiplier nearer to it is tried to be on it
 SHARPENED = 3  # linear systems at the end
 FIRST_LOOK = 5  # epochs before the gap is looked at; later a quarter of those so far
 
@@ -141,7 +139,8 @@ def alpha_units(task: LinearTask, value: float) -> float:
 
 def interior_point(task: LinearTask, machine: Machine, enough: float, most: int, told: Told) -> Point:
     """Steps along the central path of the hinge; its columns are as many as rows where there are fewer of these."""
-    path = CentralPath(*_few_columns(task), machine)
+    rows = task if task.n_columns <= task.n_points else Products.of(_among(task, np.arange(task.n_points)))
+    path = CentralPath(rows, machine)
     best = point_of(task, machine, path.a)
     for _ in range(most):
         if not path.step():
@@ -151,90 +150,9 @@ def interior_point(task: LinearTask, machine: Machine, enough: float, most: int,
         best = point if is_better else best
         if told(alpha_units(task, best.objective), alpha_units(task, best.dual)) or best.gap <= enough:
             break
-        if not is_better and path.mu * 2 * len(path.a) < 1e-14 * best.objective:
+        if not is_better and path.is_at_end(best.objective):
             break
     return best
-
-
-def _few_columns(task: LinearTask) -> tuple[Array | None, LinearTask]:
-    """Rows in as many columns as there are rows, with the same products; None where columns are fewer."""
-    if task.n_columns <= task.n_points:
-        return None, task
-    values, vectors = np.linalg.eigh(_among(task, np.arange(task.n_points)))
-    return vectors * np.sqrt(np.maximum(values, 0.0)), task
-
-
-class CentralPath:
-    """Multipliers a, slacks s and t, weights (w, b) of an interior point method."""
-
-    def __init__(self, X: Array | None, task: LinearTask, machine: Machine) -> None:
-        self.X, self.task, self.sign, self.bound = X, task, machine.sign, machine.bound
-        d = task.n_columns if X is None else X.shape[1]
-        self.penalised = np.append(np.ones(d), 0.0 if machine.has_intercept else 1.0)
-        self.flag = 1.0 if machine.has_intercept else 0.0
-        self.w = np.zeros(d + 1)
-        q = -np.ones(len(self.sign))  # y z - 1
-        self.s = (q + np.sqrt(q * q + 0.36)) / 2
-        self.t = self.s - q
-        self.a = self.bound * self.t / (self.s + self.t)
-
-    def products(self, v: Array) -> Array:
-        """y_i (x_i, 1)'v."""
-        z = self.task.scores(v[:-1]) if self.X is None else self.X @ v[:-1]
-        return np.asarray(self.sign * (z + self.flag * v[-1]))
-
-    def sums(self, u: Array, curvatures: Array | None = None) -> tuple[Array, Array]:
-        """sum_i u_i y_i (x_i, 1), and sum_i curvature_i (x_i, 1)(x_i, 1)'."""
-        if self.X is None:
-            total, system = self.task.sums(self.sign * u, curvatures)
-        else:
-            Z = np.column_stack([self.X, np.ones(len(u))])
-            total, system = Z.T @ (self.sign * u), np.zeros((0, 0)) if curvatures is None else (Z.T * curvatures) @ Z
-        total[-1] *= self.flag
-        if curvatures is not None:
-            system[-1, :] *= self.flag
-            system[:, -1] *= self.flag
-        return total, system
-
-    @property
-    def mu(self) -> float:
-        """The mean product of a multiplier and its slack."""
-        return float(self.a @ self.s + (self.bound - self.a) @ self.t) / (2 * len(self.a))
-
-    def step(self) -> bool:
-        """One step; False where the system cannot be solved any more."""
-        a, s, t, room = self.a, self.s, self.t, self.bound - self.a
-        left = self.products(self.w) - 1 - s + t
-        free = 1.0 / (s / a + t / room)
-        total, system = self.sums(a, free)
-        missing = total - self.penalised * self.w
-        system[np.diag_indices(len(system))] += self.penalised
-        try:
-            factor = sl.cho_factor(system)
-        except (np.linalg.LinAlgError, ValueError):
-            return False
-
-        def solve(first: Array, second: Array) -> tuple[Array, Array, Array, Array]:
-            right = first / a - second / room - left
-            dw = sl.cho_solve(factor, self.sums(free * right)[0] + missing)
-            da = free * (right - self.products(dw))
-            return da, (first - s * da) / a, (second + t * da) / room, dw
-
-        da, ds, dt, _ = solve(-a * s, -room * t)
-        k = self._longest(da, ds, dt)
-        ahead = float((a + k * da) @ (s + k * ds) + (room - k * da) @ (t + k * dt)) / (2 * len(a))
-        aim = (ahead / self.mu) ** 3 * self.mu
-        da, ds, dt, dw = solve(aim - a * s - da * ds, aim - room * t + da * dt)
-        if not (np.isfinite(da).all() and np.isfinite(ds).all() and np.isfinite(dt).all()):
-            return False
-        k = min(1.0, 0.995 * self._longest(da, ds, dt))
-        self.a, self.s, self.t, self.w = a + k * da, s + k * ds, t + k * dt, self.w + k * dw
-        return bool((self.a > 0).all() and (self.a < self.bound).all() and (self.s > 0).all() and (self.t > 0).all())
-
-    def _longest(self, da: Array, ds: Array, dt: Array) -> float:
-        """The longest step, at most 1, that keeps everything above 0."""
-        shares = (-da / self.a, da / (self.bound - self.a), -ds / self.s, -dt / self.t)
-        return 1.0 / max(1.0, *(float(share.max()) for share in shares))
 
 
 def sharpened(task: LinearTask, machine: Machine, start: Point, close: float) -> Point:
@@ -244,10 +162,9 @@ def sharpened(task: LinearTask, machine: Machine, start: Point, close: float) ->
     """
     every, point = np.arange(task.n_points), start
     for near in NEAR:
-        a = np.where(start.a < near * machine.bound, 0.0, start.a)
-        a = np.where(a > (1 - near) * machine.bound, machine.bound, a)
-        rounded = point_of(task, machine, a)
-        point = rounded if point is start and rounded.gap <= max(close, start.gap) else point
+        a = rounded(machine, start.a, near)
+        on_bounds = point_of(task, machine, a)
+        point = on_bounds if point is start and on_bounds.gap <= max(close, start.gap) else point
         for _ in range(SHARPENED):
             if not 0 < int(((a > 0) & (a < machine.bound)).sum()) <= MOST_FREE:
                 break

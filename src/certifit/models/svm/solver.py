@@ -8,7 +8,7 @@ in float64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -17,6 +17,7 @@ from certifit.data.columns import Array
 from certifit.mathematics.kernels.basic import Formed
 from certifit.minimise.steps import Steps
 from certifit.models.kernel.task import KernelRows
+from certifit.models.svm.interior import NEAR, CentralPath, Products, rounded
 from certifit.models.svm.polish import can_polish, kernel_among, polished
 from certifit.models.svm.task import Machine, MarginRun, MarginState, MarginTask
 from certifit.runtime import check_memory, core, n_threads, one_blas_thread
@@ -34,6 +35,10 @@ MOST_FLAT = 10  # rounds in which the dual rises by rounding only
 WINDOW = 100  # rounds over which the rise of the dual is looked at
 TOO_SLOW = 1e-6  # of the gap: a dual that rises by less in so many rounds will not close it
 SHARPENED = 3  # linear systems at the end
+MOST_SIDE = 1000  # rows of a machine that an interior point method may solve
+MANY = 100  # steps per multiplier after which it does
+MOST_INSIDE = 100  # steps of that method
+INSIDE = 1e-3  # of tol: where it ends
 
 
 @cache
@@ -181,6 +186,7 @@ def solve_machine(
     local = local.reshape(-1).astype(np.uint32)
     pool = Pool(task.rows, places, cache_bytes) if pool is None else pool
     at = Progress(np.zeros(len(local)), np.zeros(len(places))) if start is None else Progress(*start)
+    can_step = len(places) <= MOST_SIDE and bool(np.isfinite(machine.bound).all())
     first = VIOLATION * machine.unit
     closeness, left, reason = first, max_iter, ""
     for _ in range(MOST_REFRESHES):
@@ -194,10 +200,15 @@ def solve_machine(
                 left -= int(n_steps)
                 rise.add(primal, dual)
             end = "stalled" if rise.is_over and end == "pause" else end
+            if end == "pause" and can_step and max_iter - left > MANY * len(local):
+                end = "slow"
         at.f = refreshed(task, machine, places, at.a)
         gap, primal, violation = measured(machine, local, at.a, at.f)
         is_close = gap <= ENOUGH * tol * primal
         if record.steps.is_over or (is_close and violation <= max(first, closeness)):
+            break
+        if end == "slow" or (can_step and end == "stalled"):
+            reason = step_inside(task, machine, places, local, at, tol, record)
             break
         if left <= 0 or end == "limit":
             reason = f"max_iter = {max_iter:,} steps were not enough. Raise max_iter, or alpha, or standardise columns."
@@ -211,6 +222,28 @@ def solve_machine(
     if not record.steps.is_over:
         sharpen(task, machine, places, local, at)
     return Solved(at.a, intercept_of(machine, local, at.a, at.f), reason)
+
+
+def step_inside(
+    task: MarginTask, machine: Machine, places: Array, local: Array, at: Progress, tol: float, record: Recorder
+) -> str:
+    """An interior point method, where pairs take too long; why it did not converge."""
+    inside = replace(machine, row=local)
+    path = CentralPath(Products.of(kernel_among(task, places)), inside)
+    gap, primal, _ = measured(machine, local, at.a, at.f)
+    for _ in range(MOST_INSIDE):
+        is_open = path.step()
+        for near in (0.0, *NEAR[::-1]):  # the widest that the gap allows
+            a = rounded(machine, path.a, near)
+            f = refreshed(task, machine, places, a)
+            new, value, violation = measured(machine, local, a, f)
+            if not new <= max(gap, INSIDE * tol * value):
+                break
+            gap, primal, at.a, at.f = min(gap, new), value, a, f
+        record.add(primal, primal - gap, violation)
+        if gap <= INSIDE * tol * primal or not is_open or record.steps.is_over:
+            break
+    return "" if gap <= tol * primal else "Rounding in float64 prevents more. Raise alpha, or standardise columns."
 
 
 def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at: Progress) -> None:
