@@ -187,7 +187,8 @@ def _sizes(X: UserRows, sample_weight: UserWeights) -> Sizes:
 def _variance(X: UserRows) -> float | None:
     """Of all values; None where they are not all numbers."""
     if sp.issparse(X):
-        return float(X.multiply(X).mean() - X.mean() ** 2)
+        rows = sp.csr_array(X)
+        return float(rows.multiply(rows).mean() - rows.mean() ** 2)
     try:
         return float(np.var(np.asarray(X, dtype=np.float64)))
     except (TypeError, ValueError):
