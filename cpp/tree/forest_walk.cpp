@@ -19,7 +19,7 @@ std::vector<double> dense_block(const Rows& rows, size_t first, size_t count) {
   WholeRows whole(rows);
   const Tile tile = read_tile(rows, first, count, scratch);
   for (size_t k = 0; k < count; ++k)
-    std::copy_n(whole.row(tile, k, first + k), rows.n_columns, &block[k * rows.n_columns]);
+    std::copy_n(whole.row(tile, k, first + k), rows.n_columns, block.data() + k * rows.n_columns);
   return block;
 }
 
@@ -92,7 +92,7 @@ ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64
   crew.for_each_block(blocks_of(n), [&](size_t block) {
     for (size_t i = block * block_rows; i < std::min(n, (block + 1) * block_rows); ++i) {
       const std::vector<double> row = row_of(rows, i);
-      std::copy(row.begin(), row.end(), &by_row[i * rows.n_columns]);
+      std::copy(row.begin(), row.end(), by_row.data() + i * rows.n_columns);
     }
   });
   double size = n_classes > 0 ? 1.0 : 0.0;

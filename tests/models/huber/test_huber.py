@@ -290,7 +290,8 @@ def test_about_as_many_columns_as_rows_are_fitted_and_certified(rng, shape, alph
     # A joint scale falls to 0 for most of these: the fit is then that of least absolute values.
     X, y = rng.normal(size=shape), rng.standard_t(1.5, size=shape[0])
     model = HuberRegressor(alpha=alpha, scale=scale).fit(X, y)
-    assert model.certificate_.value < 1e-7
+    # A median of residuals that are alpha times as large as y is known to alpha / rounding at best.
+    assert model.certificate_.value < (1e-3 if scale == "mad" and alpha < 1e-6 else 1e-7)
     if scale == "joint" and model.scale_ < 1e-9:
         r = y - model.predict(X)
         assert np.count_nonzero(np.abs(r) < 1e-8) > 0.45 * len(y)  # the others alone have mean square slope above 1
