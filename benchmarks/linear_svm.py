@@ -33,6 +33,13 @@ def problem(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(score / score.std() + rng.standard_normal(n_rows) > 0, 1, -1)
 
 
+def sparse_rows(path: str) -> tuple[object, np.ndarray]:
+    """Rows of a file, with the 32-bit places that liblinear wants."""
+    X, y = load_svmlight_file(path)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X, y
+
+
 def snapml_fit(X: object, y: object, loss: str, C: float) -> np.ndarray | None:
     """The weights of snapml, where it is installed and has the loss."""
     try:
@@ -83,7 +90,7 @@ def race(name: str, X: object, y: np.ndarray, loss: str, C: float) -> None:
 def main(arguments: list[str]) -> None:
     warnings.simplefilter("ignore")
     for argument in arguments or ["100000"]:
-        X, y = problem(int(argument)) if argument.isdigit() else load_svmlight_file(argument)
+        X, y = problem(int(argument)) if argument.isdigit() else sparse_rows(argument)
         name = f"{len(y):,} x {X.shape[1]}"
         for loss in POWER:
             for C in (0.001, 1.0):
