@@ -203,6 +203,17 @@ LEARNERS = {
         ),
         attacked=(cf.SVC(0.01, kernel=cf.kernels.Polynomial(2), fit_intercept=False, standardize=True, cache_size=20),),
     ),
+    "linear_svc": Row(
+        cf.LinearSVC(),
+        "clf",
+        checked=(
+            cf.LinearSVC(loss="hinge"),
+            cf.LinearSVC(0.1, "hinge", standardize=True),
+            cf.LinearSVC(loss="hinge", basis=SQUARES),
+        ),
+        attacked=(cf.LinearSVC(loss="hinge"),),
+        refitted=(cf.LinearSVC(0.1, solver="coordinate"), cf.LinearSVC(0.1, "hinge", solver="sgd", max_iter=3)),
+    ),
     "svr": Row(
         cf.SVR(epsilon=1.0, cache_size=20),
         "reg",
@@ -315,17 +326,6 @@ OTHERS = {
         "reg",
         HASHED,
         checked=(cf.BaggingRegressor(TheirRidge(), 3), cf.BaggingRegressor(cf.DecisionTreeRegressor(), 3)),
-    ),
-    "linear_svc": Row(
-        cf.LinearSVC(),
-        "clf",
-        checked=(
-            cf.LinearSVC(loss="hinge"),
-            cf.LinearSVC(0.1, "hinge", standardize=True),
-            cf.LinearSVC(loss="hinge", basis=SQUARES),
-        ),
-        attacked=(cf.LinearSVC(loss="hinge"),),
-        refitted=(cf.LinearSVC(0.1, solver="coordinate"), cf.LinearSVC(0.1, "hinge", solver="sgd", max_iter=3)),
     ),
     "calibrated": Row(
         cf.Calibrated(cf.LogisticRegression(0.1), cv=3),
