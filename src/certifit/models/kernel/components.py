@@ -26,6 +26,7 @@ from certifit.statistics.residual import UNIT
 
 EXACT_UP_TO = 1000  # rows whose matrix has all its eigenvalues known
 TERMS = 1024  # of a sum that are added before they join the others
+STILL = 2.0**-30  # of the largest k(x, x): no larger variance is called rounding
 
 
 class KernelVariance(VarianceTask):
@@ -47,7 +48,8 @@ class KernelVariance(VarianceTask):
         summed = (min(n, TERMS) + n / TERMS + 16) * UNIT * float(rows.share @ np.square(sizes))
         self.error = 4 * entries + 4 * summed
         self.noise = float(np.sqrt(self.error))
-        if self.total <= 2 * self.error:
+        # Rows that do not vary; a rounding that is large beside k(x, x) says nothing of them.
+        if self.total <= 2 * self.error <= STILL * float(np.square(sizes).max(initial=0.0)):
             self.total = self.error = 0.0  # `noise` still says what rounding is
         self.mean, self.scale = np.zeros(n), np.ones(n)
 
