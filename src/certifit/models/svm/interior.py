@@ -112,6 +112,7 @@ class CentralPath:
         """Whether what is left of the products is rounding."""
         return self.mu * 2 * len(self.a) < ROUNDING * objective
 
+    @np.errstate(all="ignore")  # what leaves float64 ends the steps
     def step(self) -> bool:
         """One step; False where the system cannot be solved any more."""
         a, s, t, room = self.a, self.s, self.t, self.bound - self.a
@@ -127,7 +128,7 @@ class CentralPath:
 
         def solve(first: Array, second: Array) -> tuple[Array, Array, Array, Array]:
             right = first / a - second / room - left
-            dw = sl.cho_solve(factor, self.sums(free * right)[0] + missing)
+            dw = sl.cho_solve(factor, self.sums(free * right)[0] + missing, check_finite=False)
             da = free * (right - self.products(dw))
             return da, (first - s * da) / a, (second + t * da) / room, dw
 
