@@ -4,7 +4,7 @@ Exit codes: 0 done (verify: the proof holds), 1 the proof does not hold, 2 bad i
 130 interrupted, 143 terminated. Everything heavy is imported inside the commands, so that `--help` is fast.
 """
 
-import certifit.cli.errors  # noqa: F401  (first: Ctrl-C during the imports below has its exit code too)
+import certifit.cli.signals  # noqa: F401  (first: Ctrl-C during the imports below has its exit code too)
 
 # isort: split
 import click

@@ -1,0 +1,80 @@
+"""Ctrl-C and SIGTERM while the program starts: exit code 130 or 143 at any moment, and no traceback.
+
+Python raises KeyboardInterrupt wherever it happens to be. In the middle of an import that is often swallowed, or turned
+into an ImportError: such an interrupt is raised again until the command has ended. This module is imported first and
+imports next to nothing itself, so that there is hardly a moment before it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+_PROGRAMS = ("certifit", "certifit.exe", "certifit-script.py", "__main__.py", "-m")
+_AGAIN = 0.02  # seconds
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """Nothing is begun yet: there is nothing to undo."""
+    os._exit(128 + number)
+
+
+if os.path.basename(sys.argv[0] if sys.argv else "") in _PROGRAMS:  # an import of this package as a library stays one
+    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGTERM, _leave)
+
+
+class Interrupts:
+    """What has arrived while a command runs."""
+
+    seen = False
+
+
+@contextmanager
+def unwinding() -> Iterator[Interrupts]:
+    """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM SystemExit(143), so that temporary files are removed."""
+    interrupts = Interrupts()
+
+    def interrupt(number: int, frame: Any) -> NoReturn:
+        interrupts.seen = True
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+        raise KeyboardInterrupt
+
+    def again(number: int, frame: Any) -> None:
+        if _is_importing(frame):  # else it is on its way out, and must not be disturbed
+            raise KeyboardInterrupt
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    handlers = {"SIGINT": interrupt, "SIGTERM": terminate, "SIGALRM": again}
+    numbers = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
+    try:
+        before = {number: signal.signal(number, handler) for number, handler in numbers.items()}
+    except ValueError:  # not the main thread
+        yield interrupts
+        return
+    hooks = sys.unraisablehook, sys.excepthook
+    sys.unraisablehook = lambda error: None if error.exc_type is KeyboardInterrupt else hooks[0](error)
+    sys.excepthook = lambda kind, *error: None if kind is KeyboardInterrupt else hooks[1](kind, *error)
+    try:
+        yield interrupts
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook, sys.excepthook = hooks
+
+
+def _is_importing(frame: Any) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
