@@ -197,8 +197,8 @@ class KernelRows:
 def _refuse_infinite(values: Array) -> None:
     if not np.isfinite(values).all():
         raise ValueError(
-            "The kernel of some rows is beyond the largest float64. Use standardize=True, or divide the columns by a "
-            "power of ten."
+            "The kernel of some rows of X is beyond the largest float64. Use standardize=True, or divide columns by "
+            "a power of ten."
         )
 
 
