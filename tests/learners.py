@@ -150,7 +150,7 @@ LEARNERS = {
         "reg",
         checked=(
             cf.LocallyWeightedRegression(),
-            cf.LocallyWeightedRegression(2.0, weights="tricube", terms="quadratic"),
+            cf.LocallyWeightedRegression(2.0, weights="tricube"),
             cf.LocallyWeightedRegression(1.0, terms="constant", standardize=False),
         ),
         attacked=(cf.LocallyWeightedRegression(1.0, weights="tricube"),),

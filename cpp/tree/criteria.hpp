@@ -6,7 +6,8 @@
 //   Poisson         S log(S / W) of both sides, S = sum w y: half the deviance; a side of S = 0 is not allowed
 //
 // The mean of a side is that of y, or of two classes the share of the second: what directions of columns go by.
-// A gain is the decrease of weight times impurity. Gains that differ by less than `tie` count as equal.
+// A gain is the decrease of weight times impurity. Gains that differ by less than `tie` count as equal. A side whose
+// share of the weight is below that has lost its sums in rounding: it is no side.
 #pragma once
 
 #include <cmath>
@@ -17,6 +18,10 @@
 namespace certifit {
 
 constexpr double tie_share = 1e-12;
+
+inline bool both_are_seen(double mass, double total) {
+  return mass > tie_share * total && total - mass > tie_share * total;
+}
 
 // The numbers of a node that its splits are measured against, and arrays by row. A row is known by its place.
 struct NodeSums {
@@ -49,6 +54,7 @@ class SquaredGain {
   bool beats(double bar) const { return sum_ * sum_ * total_ > (bar + tie_) * (mass_ * (total_ - mass_)); }
   double gain() const { return sum_ * sum_ * total_ / (mass_ * (total_ - mass_)); }
   double in_units(double gain) const { return gain * times_; }
+  bool has_sides() const { return both_are_seen(mass_, total_); }
   double left_mean() const { return mean_ + sum_ / mass_; }
   double right_mean() const { return mean_ - sum_ / (total_ - mass_); }
 
@@ -84,6 +90,7 @@ class GiniGain {
   double gain() const { return on_left_ / mass_ + on_right_ / (node_.weight - mass_) - whole_; }
   bool beats(double bar) const { return gain() > bar + tie_; }
   double in_units(double gain) const { return gain; }
+  bool has_sides() const { return both_are_seen(mass_, node_.weight); }
   double left_mean() const { return left_[1] / mass_; }
   double right_mean() const { return right_[1] / (node_.weight - mass_); }
 
@@ -122,6 +129,7 @@ class EntropyGain {
   double gain() const { return on_left_ - x_log_x(mass_) + on_right_ - x_log_x(node_.weight - mass_) - whole_; }
   bool beats(double bar) const { return gain() > bar + tie_; }
   double in_units(double gain) const { return gain; }
+  bool has_sides() const { return both_are_seen(mass_, node_.weight); }
   double left_mean() const { return left_[1] / mass_; }
   double right_mean() const { return right_[1] / (node_.weight - mass_); }
 
@@ -151,6 +159,7 @@ class PoissonGain {
     return on_left_ > 0 && sum_ - on_left_ > tie_share * sum_ && gain() > bar + tie_;
   }
   double in_units(double gain) const { return gain; }
+  bool has_sides() const { return both_are_seen(mass_, total_); }
   double left_mean() const { return on_left_ / mass_; }
   double right_mean() const { return (sum_ - on_left_) / (total_ - mass_); }
 

@@ -97,7 +97,7 @@ void scan(const Entry<Index>* entries, size_t n, size_t min_rows, const Limits& 
       gain.add(entries[i].row);
       ++n_left;
       if (i + 1 < n && entries[i].rank == entries[i + 1].rank) continue;
-      if (n_left < min_rows || n - n_left < min_rows || !gain.beats(best.gain)) continue;
+      if (n_left < min_rows || n - n_left < min_rows || !gain.beats(best.gain) || !gain.has_sides()) continue;
       if (limits.is_bounded) {
         const double means[2] = {gain.left_mean(), gain.right_mean()};
         if (!is_allowed(limits.direction, means[0], means[1], limits.low, limits.high)) continue;

@@ -136,8 +136,9 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
     text_options,
     click.option("--no-intercept", is_flag=True, help="Force the fit through zero."),
     click.option(
-        "--tol", type=float, default=1e-8, show_default=True, metavar="T",
-        help="Excess over the best fit, relative, that counts as converged; of classes, in nats per row.",
+        "--tol", type=float, metavar="T",
+        help="Excess over the best fit, relative, that counts as converged; of classes, in nats per row. Default: "
+        "1e-8, of support vector machines 1e-4.",
     ),
     reading_options,
     values_option,
@@ -181,7 +182,7 @@ class Request:
         exposure: str | None,
         columns: str | None,
         no_intercept: bool,
-        tol: float,
+        tol: float | None,
         cv: int | None,
         quiet: bool,
         texts: str | None,
@@ -201,7 +202,7 @@ class Request:
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
         roles |= {"offset": offset, "exposure": exposure}
-        model = {"fit_intercept": not no_intercept, "tol": tol}
+        model = {"fit_intercept": not no_intercept} | ({} if tol is None else {"tol": tol})
         return Request(files, out, roles, encoding, model, cv, quiet, copies, words)
 
     def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:

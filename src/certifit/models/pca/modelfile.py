@@ -96,6 +96,7 @@ def _variance_problems(content: Content) -> Iterator[Problems]:
     stored, asked = metadata["certificate"], parameters["n_components"]
     kept, dropped = content.arrays["state.variances"], content.arrays["state.dropped"]
     weight, total = np.float64(metadata["data"]["sum_weight"]), np.float64(metadata["total_variance"])
+    is_seen = kept[0] > 0  # else all variances are lost in rounding: their shares are not known
     with np.errstate(all="ignore"):
         # A variance is that of its direction but for the residual and for rounding, which are shares of the largest.
         slack = SAME + p * (stored["residual"] + stored["rounding"]) * kept[0] / total
@@ -104,10 +105,12 @@ def _variance_problems(content: Content) -> Iterator[Problems]:
         gap = (kept[-1] - dropped[:1]) / kept[0]
         yield {
             "variances that are not sorted": (np.diff(kept) > 0).any() or (np.diff(dropped) > 0).any(),
-            "variances that do not add up to the total": len(dropped) == p - len(kept)
+            "variances that do not add up to the total": is_seen
+            and len(dropped) == p - len(kept)
             and abs(kept.sum() + dropped.sum() - total) > slack * total,
-            "a share of the variance that is not that of its variances": abs(1 - stored["explained"] - missed) > slack,
-            "a projection error that is not the sum of the variances dropped": abs(error - missed) > slack,
+            "a share of the variance that is not that of its variances": is_seen
+            and abs(1 - stored["explained"] - missed) > slack,
+            "a projection error that is not the sum of the variances dropped": is_seen and abs(error - missed) > slack,
             "a gap that is not that of its variances": stored["gap"] is not None
             and (np.abs(gap - stored["gap"]) > SAME + 2 * (stored["residual"] + stored["rounding"])).any(),
             f"more directions than {asked} of the variance needs": type(asked) is float

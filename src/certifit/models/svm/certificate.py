@@ -107,7 +107,7 @@ def judge(machine: Machine, multipliers: Array, outside: float, at: Values, inte
     rounding = float((terms - exact).sum()) + lost + cost + apart**2 / 2
     low = at.norm[0] / 2 + float(slack.cost(bound, v - off).sum())
     high = at.norm[1] / 2 + float(slack.cost(bound, v + off).sum())
-    return Judged(max(gap, 0.0), rounding, (low, high), *_conditions(machine, multipliers, v))
+    return Judged(max(gap, 0.0), max(rounding, 0.0), (low, high), *_conditions(machine, multipliers, v))
 
 
 def _unbalanced(machine: Machine, a: Array, most: Array) -> tuple[Array, float]:
