@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns
+from certifit.data.columns import Array, Columns, Csr
 from certifit.data.roles import Roles
 from certifit.data.view import Target, View, code_places
 from certifit.runtime import memory_limit
@@ -242,12 +242,15 @@ class Source:
         """The same rows in memory, where they are files of no more than so many bytes; else this source."""
         return self
 
-    def gather(self, limit_bytes: int | None = None) -> Block:
-        """All rows as one block, or a refusal; no limit is that of `memory`."""
+    def gather(self, limit_bytes: int | None = None, *, keeps_sparse: bool = False) -> Block:
+        """All rows as one block, or a refusal; no limit is that of `memory`.
+
+        keeps_sparse: rows of a table with words are one CSR array; else they are expanded.
+        """
         limit_bytes = memory_limit() if limit_bytes is None else limit_bytes
         stretches = []
         size = 0
-        for stretch in self.stretches():
+        for stretch in map(_sparse, self.stretches()) if keeps_sparse else self.stretches():
             stretches.append(stretch)
             size += stretch.X.data.nbytes if hasattr(stretch.X, "data") else 8 * stretch.n_rows * self.n_features
             if size > limit_bytes:
@@ -382,6 +385,15 @@ def join(blocks: list[Block], first_row: int = 0) -> Block:
     columns = (_joined([getattr(block, name) for block in blocks]) for name in ("y", "weight", "group", "offset"))
     y, weight, group, offset = columns
     return Block(X, y, weight, first_row, group, offset)
+
+
+def _sparse(stretch: Block) -> Block:
+    """Columns of a table of which some are mostly zero as one CSR array; other rows as they are."""
+    X = stretch.X
+    if not isinstance(X, Columns) or not any(isinstance(part, Csr) for part in X.segments):
+        return stretch
+    parts = [part.rows if isinstance(part, Csr) else sp.csr_array(part.dense(X.shape[0])) for part in X.segments]
+    return replace(stretch, X=sp.csr_array(sp.hstack(parts, format="csr")))
 
 
 def _joined(parts: list[Array | None]) -> Array | None:

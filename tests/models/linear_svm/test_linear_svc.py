@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
@@ -13,6 +14,7 @@ from sklearn.svm import LinearSVC as TheirLinearSVC
 
 import certifit as cf
 from certifit import kernels
+from certifit.data.columns import Columns
 from certifit.models.linear_svm.certificate import certify, multipliers_of
 
 POWER = {"hinge": 1, "squared_hinge": 2}
@@ -198,3 +200,18 @@ def test_wide_columns_go_by_products_and_by_coordinates():
         slow = cf.LinearSVC(1e-3, loss, solver="coordinate").fit(X, y)
         assert model.certificate_.holds and slow.certificate_.holds
         assert np.isclose(model.history_[-1]["objective"], slow.history_[-1]["objective"], rtol=2e-4)
+
+
+def test_words_of_a_table_are_never_expanded(monkeypatch):
+    rng = np.random.default_rng(0)
+    words = np.array([f"word{k}" for k in range(40)])
+    frame = pd.DataFrame({"text": [" ".join(rng.choice(words, 8)) for _ in range(60)], "x": rng.normal(size=60)})
+    y = frame["text"].str.contains("word7") | (frame["x"] > 1)
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer())
+    model = cf.LinearSVC(0.01, encoder=encoder).fit(frame, y)
+    assert model.certificate_.holds
+    expanded = sp.csr_array(model.encoder_.transform(frame)).toarray()
+    again = cf.LinearSVC(0.01).fit(expanded, y)
+    assert np.allclose(model.coef_, again.coef_, atol=1e-3)
+    monkeypatch.setattr(Columns, "toarray", None)
+    cf.LinearSVC(0.01, encoder=encoder).fit(frame, y)

@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns, Csr
+from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
 from certifit.minimise.problem import Run
@@ -66,10 +66,10 @@ class LinearTask:
         standardize: bool,
         is_centred: bool,
     ) -> None:
-        gathered = source.gather()
+        gathered = source.gather(keeps_sparse=True)
         block = counted(gathered)
         n, d = block.n_rows, source.n_features
-        check_memory(8.0 * 2 * n * d if _is_dense(block.X) else 0.0, f"{n:,} rows of {d:,} columns", "Sample rows.")
+        check_memory(0.0 if sp.issparse(block.X) else 8.0 * 2 * n * d, f"{n:,} rows of {d:,} columns", "Sample rows.")
         X = _plain(block.X)
         if not np.isfinite(X.data if isinstance(X, sp.csr_array) else X).all():
             refuse_nonfinite(source)
@@ -178,19 +178,10 @@ def _squared_intercept(machine: Machine, z: Array) -> float:
     return float(kink[low] + np.clip(share, 0.0, 1.0) * (kink[high] - kink[low]))
 
 
-def _is_dense(X: object) -> bool:
-    return not sp.issparse(X) and not (isinstance(X, Columns) and any(isinstance(part, Csr) for part in X.segments))
-
-
 def _plain(X: object) -> Rows:
-    """Rows of any kind as an array, or as CSR where some columns are mostly zero."""
+    """Rows of any kind as an array or as CSR."""
     if sp.issparse(X):
         return sp.csr_array(X, dtype=np.float64)
-    if isinstance(X, Columns) and not _is_dense(X):
-        parts = [part.rows if isinstance(part, Csr) else sp.csr_array(part.dense(X.shape[0])) for part in X.segments]
-        return sp.csr_array(sp.hstack(parts, format="csr"))
-    if isinstance(X, Columns):
-        return np.ascontiguousarray(X.toarray(), dtype=np.float64)
     return np.ascontiguousarray(X, dtype=np.float64)
 
 
