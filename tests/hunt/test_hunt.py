@@ -56,12 +56,11 @@ REPLAYED = (  # cases with a finding once
     ("KernelLMS", 21, 19),  # LAPACK fails to find one eigenvalue
     ("PCA by rows", 5001, 159),  # standardised columns that vary in rows of next to no weight, taken for constant
     ("QuantileRegressor", 5001, 618),  # best fits that rounding alone tells apart
-    (
-        "KernelPCA",
-        5003,
-        297,
-    ),  # distances beyond float64, taken for rows that do not vary
+    ("KernelPCA", 5003, 297),  # distances beyond float64, taken for rows that do not vary
     ("SVR", 5003, 1388),  # interior points that leave float64
+    ("SVR", 6000, 4482),  # interior points whose gap underflows
+    ("KernelRidge", 6000, 2147),  # a kernel that underflows, taken for an exact fit
+    ("KernelPCA", 6000, 6553),  # a kernel that underflows, taken for rows that do not vary
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal
     ("Regression tree", 1, 44),  # a deviation in units of a spread that is rounded
     ("LocallyWeightedRegression", 1, 60),  # a residual of 0 without its rounding

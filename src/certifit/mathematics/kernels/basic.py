@@ -17,8 +17,10 @@ from certifit.mathematics.kernels.rules import mapped_rows, power_error
 from certifit.mathematics.kernels.tiles import dense, form_matrix, form_times
 
 MOST_DEGREE = 1000
+TINY_ROW = 1e-140
 FARTHEST = 1e150  # in widths from the centre: squares of more are beyond float64
 MOST_TERMS = 100_000  # of a truncated map
+UNDERFLOW = 1e-320  # more than a product of tiny entries can lose
 ROUNDED = 1e-12  # of its eigenvalues: a matrix of a kernel may miss 0 by as much
 Form = tuple[str, float, int]
 
@@ -62,7 +64,21 @@ class Formed(Kernel):
 
 
 def _norms(X: Array) -> Array:
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", X, X)) * (1 + (X.shape[1] + 2) * UNIT))
+    """Bounds on |x| from above; squares of entries below 1e-150 underflow, so rows of those are scaled first."""
+    norms = np.sqrt(np.einsum("ij,ij->i", X, X))
+    is_tiny = norms < TINY_ROW
+    if is_tiny.any():
+        some = np.asarray(X[is_tiny], dtype=np.float64)
+        largest = np.abs(some).max(axis=1, initial=0.0)
+        some = some / np.where(largest > 0, largest, 1.0)[:, None]
+        norms[is_tiny] = largest * np.sqrt(np.einsum("ij,ij->i", some, some))
+    return np.asarray(norms * (1 + (X.shape[1] + 4) * UNIT))
+
+
+def _underflow(X: Array, Z: Array, v: Array) -> Array:
+    """What products of tiny entries of rows that are not 0 can lose, sum_j over z_j times v_j, for every x_i."""
+    lost = (X.shape[1] + 6) * max(UNDERFLOW * float(v[Z.any(axis=1)].sum()), 5e-324 * bool(v.any()))
+    return np.where(X.any(axis=1), lost, 0.0)
 
 
 @dataclass(frozen=True)
@@ -80,7 +96,7 @@ class Linear(Formed):
     def error_times(self, X: Array, Z: Array, v: Array) -> Array:
         """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
         share = (X.shape[1] + 4) * UNIT * float(_norms(Z) @ v) * (1 + len(v) * UNIT)
-        return np.asarray(share * _norms(X))
+        return np.asarray(share * _norms(X) + _underflow(X, Z, v))
 
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""
@@ -133,7 +149,8 @@ class Polynomial(Formed):
         # The bounds are a multiple of (c + |x| |z|)^p, which is the same kernel of the norms.
         p, of_x, of_z = int(self.degree), _norms(X)[:, None], _norms(Z)[:, None]
         share = (p * (X.shape[1] + 6) + 4 * (p + 1)) * UNIT * (1 + (X.shape[1] + 6) * UNIT) ** p
-        return np.asarray(share * (1 + 16 * (p + 1) * UNIT) * self.times(of_x, of_z, v[:, None])[:, 0])
+        rounded = share * (1 + 16 * (p + 1) * UNIT) * self.times(of_x, of_z, v[:, None])[:, 0]
+        return np.asarray(rounded + (0.0 if self.c else _underflow(X, Z, v)))
 
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""

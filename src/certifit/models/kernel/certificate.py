@@ -75,6 +75,8 @@ def certify(task: KernelRidgeTask, state: KernelState, tolerance: float) -> Kern
     objective = float(share @ np.square(least)) / 2 + task.alpha / 2 * at.norm[0]
     most = float(share @ np.square(np.abs(at.errors) + at.off)) / 2 + task.alpha / 2 * at.norm[1]
     scale, is_exact = (np.inf, True) if most == 0 else (objective * (1 - SAFETY), False)
+    if most == 0 and at.off.any():
+        gap, is_exact = np.inf, False  # all of it underflows: nothing is known
     is_refuted = not task.rows.is_proven and not task.rows.tested
     if is_refuted or is_exact_fit(most, task.null):
         scale, is_exact = max(task.null, TINY), True

@@ -135,6 +135,8 @@ class CentralPath:
         da, ds, dt, _ = solve(-a * s, -room * t)
         k = self._longest(da, ds, dt)
         ahead = float((a + k * da) @ (s + k * ds) + (room - k * da) @ (t + k * dt)) / (2 * len(a))
+        if not self.mu > 0:
+            return False  # what is left of the gap underflows
         aim = (ahead / self.mu) ** 3 * self.mu
         da, ds, dt, dw = solve(aim - a * s - da * ds, aim - room * t + da * dt)
         if not (np.isfinite(da).all() and np.isfinite(ds).all() and np.isfinite(dt).all()):
