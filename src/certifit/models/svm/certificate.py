@@ -99,12 +99,13 @@ def judge(machine: Machine, multipliers: Array, outside: float, at: Values, inte
     if machine.has_intercept:
         removed, cost = _unbalanced(machine, a, np.abs(v) + off + slack.met(bound, a))
     apart = (outside + float((changed + removed) @ at.sizes[row])) * (1 + SAFETY)
+    square = apart * apart  # infinite where it leaves float64, which a power of Python refuses
 
     exact = slack.bracket(bound, a, v)
     terms = np.maximum(slack.bracket(bound, a, v - off), slack.bracket(bound, a, v + off))
     lost = (len(a) + 4) * UNIT * float(terms.sum())
-    gap = float(terms.sum()) + lost + cost + apart**2 / 2
-    rounding = float((terms - exact).sum()) + lost + cost + apart**2 / 2
+    gap = float(terms.sum()) + lost + cost + square / 2
+    rounding = float((terms - exact).sum()) + lost + cost + square / 2
     low = at.norm[0] / 2 + float(slack.cost(bound, v - off).sum())
     high = at.norm[1] / 2 + float(slack.cost(bound, v + off).sum())
     return Judged(max(gap, 0.0), max(rounding, 0.0), (low, high), *_conditions(machine, multipliers, v))

@@ -291,6 +291,7 @@ def intercept_of(machine: Machine, local: Array, a: Array, f: Array) -> float:
     return -(low + high) / 2 if np.isfinite(low) and np.isfinite(high) else -float(np.clip(0.0, high, low))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # far states: what leaves float64 ends the steps
 def measured(machine: Machine, local: Array, a: Array, f: Array) -> tuple[float, float, float]:
     """Gap, objective and violation of the conditions, in units of alpha.
 
