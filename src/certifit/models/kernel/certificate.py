@@ -22,7 +22,7 @@ from certifit.data.columns import Array
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction_change
 from certifit.models.kernel.task import KernelRidgeTask, KernelState
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import TINY, UNIT, is_exact_fit
+from certifit.statistics.residual import LEAST_SQUARES, TINY, UNIT, is_exact_fit
 
 SAFETY = 1e-12  # of a gap, for the last roundings
 TERMS = 1024  # of a sum that are added before they join the others: `cpp/kernels.cpp`
@@ -75,8 +75,8 @@ def certify(task: KernelRidgeTask, state: KernelState, tolerance: float) -> Kern
     objective = float(share @ np.square(least)) / 2 + task.alpha / 2 * at.norm[0]
     most = float(share @ np.square(np.abs(at.errors) + at.off)) / 2 + task.alpha / 2 * at.norm[1]
     scale, is_exact = (np.inf, True) if most == 0 else (objective * (1 - SAFETY), False)
-    if most == 0 and at.off.any():
-        gap, is_exact = np.inf, False  # all of it underflows: nothing is known
+    if task.null == 0 and most < LEAST_SQUARES and (at.off.any() or at.dual.any()):
+        gap, is_exact = np.inf, False  # squares underflow, with nothing larger that they are relative to
     is_refuted = not task.rows.is_proven and not task.rows.tested
     if is_refuted or is_exact_fit(most, task.null):
         scale, is_exact = max(task.null, TINY), True
