@@ -215,3 +215,12 @@ def test_words_of_a_table_are_never_expanded(monkeypatch):
     assert np.allclose(model.coef_, again.coef_, atol=1e-3)
     monkeypatch.setattr(Columns, "toarray", None)
     cf.LinearSVC(0.01, encoder=encoder).fit(frame, y)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_standardised_sparse_rows_are_solved_as_dense_ones_are(loss):
+    X = sp.random_array((80, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    y = np.asarray(X.sum(axis=1)).ravel() > np.median(X.sum(axis=1))
+    ours, dense = (cf.LinearSVC(0.05, loss, standardize=True).fit(rows, y) for rows in (X, X.toarray()))
+    assert ours.certificate_.holds and ours.n_iter_ < 100
+    assert np.allclose(ours.coef_, dense.coef_, rtol=1e-3, atol=1e-4)

@@ -202,7 +202,8 @@ def _seen(X: Rows, centre: Array, scale: Array) -> Rows:
     """Rows less the centre, in units of the scale; a copy only where they change."""
     is_scaled = bool((scale != 1).any())
     if isinstance(X, sp.csr_array):
-        return sp.csr_array(X @ sp.diags_array(1.0 / scale)) if is_scaled else X
+        # A product with a diagonal matrix would leave the indices of rows unsorted, which the core does not read.
+        return sp.csr_array((X.data / scale[X.indices], X.indices, X.indptr), shape=X.shape) if is_scaled else X
     if is_scaled or centre.any():
         return np.ascontiguousarray((X - centre) / scale)
     return X
