@@ -13,6 +13,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 import pyarrow as pa
@@ -283,6 +284,9 @@ class _WithEnd(io.RawIOBase):
         self.encoding = encoding  # of what is behind a mark
         self.is_begun, self.last = False, b""
         self.digest = 0  # of what was read so far
+        # A pass that ends early closes the file while Arrow's thread may be reading ahead: without the lock the system
+        # gives the number of the closed file to the next one, and that thread takes a block of its bytes.
+        self.lock = RLock()
 
     def readable(self) -> bool:
         """Yes."""
@@ -295,6 +299,10 @@ class _WithEnd(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """The next bytes."""
+        with self.lock:
+            return self._read_into(buffer)
+
+    def _read_into(self, buffer: Any) -> int:
         if self.inner is None:
             return 0
         data = self.inner.read(len(buffer))
@@ -314,9 +322,11 @@ class _WithEnd(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close the file."""
-        if self.inner is not None:
-            self.inner.close()
+        """Close the file, after a read that is under way."""
+        with self.lock:
+            if self.inner is not None:
+                self.inner.close()
+                self.inner = None
         super().close()
 
 
