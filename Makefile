@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test quick lint format bench accuracy sanitize soak hunt stub wheel clean
+.PHONY: demo test quick docs lint format bench accuracy sanitize soak hunt stub wheel clean
 
 # The main job on bundled data; leaves demo/report.html to open.
 demo: $(VENV)/.core
@@ -29,6 +29,11 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $$(find cpp -name '*.?pp')
+
+# The site, readable from its folder: build/docs/site/index.html. Runs every chapter of the course, draws its pictures, checks links
+# and, where Chromium is installed, looks at every page at two widths and searches.
+docs: $(VENV)/.docs
+	$(BIN)/python -m docs.site.build
 
 # certifit and its peers on the same data in the same run; see benchmarks/README.md.
 bench: $(VENV)/.bench
@@ -96,6 +101,10 @@ $(VENV)/.test: $(VENV)/.core
 
 $(VENV)/.lint: $(VENV)/.core
 	$(BIN)/python -m pip install -q --group lint
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install -q --group docs
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.test

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import doctest
 import re
-import warnings
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import certifit as cf
+from docs.site import chapters, spelling
 
 PROJECT = Path(__file__).resolve().parents[1]
 DOCS = PROJECT / "docs"
@@ -19,18 +18,10 @@ PAGES = sorted(DOCS.rglob("*.md"))
 CASES = sorted((DOCS / "what-others-say").glob("*.md"))
 NEEDS = PROJECT / "tests" / "models" / "test_needs.py"
 PARTS = ["What was tried", "They say", "certifit says", "Why", "Run it", "Test"]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def name_of(page: Path) -> str:
     return page.relative_to(DOCS).as_posix()
-
-
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """(line, code) of the python blocks of a page."""
-    text = page.read_text()
-    return [(text[: m.start(2)].count("\n"), m[2]) for m in FENCE.finditer(text) if m[1] == "python"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -40,32 +31,48 @@ def test_code_on_pages_runs_and_gives_what_it_shows(page, tmp_path, monkeypatch)
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for line, code in blocks(page):
-        if ">>>" not in code:
-            exec(compile("\n" * line + code, str(page), "exec"), names)
-            continue
-        test = doctest.DocTestParser().get_doctest(code, names, name_of(page), str(page), line)
-        report: list[str] = []
-        runner = doctest.DocTestRunner(optionflags=FLAGS)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            runner.run(test, out=report.append, clear_globs=False)
-        assert not runner.failures, "".join(report)
-        names = test.globs
+    chapters.run(page, drawn=lambda name: None)
+    matplotlib.pyplot.close("all")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_fence_says_what_it_holds(page):
-    kinds = {match[1] for match in FENCE.finditer(page.read_text())}
+    kinds = {match[1] for match in chapters.FENCE.finditer(page.read_text())}
     assert kinds <= {"python", "text", "sh"}, "code without a word for its kind is not run"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_between_pages_lead_somewhere(page):
+    made = {f"pictures/{block.picture}.png" for block in chapters.blocks(page) if block.picture}
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith("http"):
-            assert (page.parent / target).exists(), target
+            assert target in made or (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_to_a_heading_lead_to_one(page):
+    for target, heading in re.findall(r"\]\(([^)#]*)#([^)]*)\)", page.read_text()):
+        if not target.startswith("http"):
+            other = page.parent / target if target else page
+            assert heading in headings(other), f"{target}#{heading}"
+
+
+def headings(page: Path) -> set[str]:
+    """Anchors of a page, as GitHub and the site make them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_words_on_all_pages_are_spelt_right():
+    """A word that is right and not in the dictionary belongs into docs/site/words.txt."""
+    assert not spelling.unknown(PAGES)
+
+
+def test_the_list_of_words_is_sorted_and_catches_what_is_wrong():
+    words = spelling.OWN.read_text().split()
+    assert words == sorted(set(words))
+    wrong = "recieve teh seperate Huberr convergance"
+    assert spelling.unknown_words(wrong) == {"recieve", "teh", "seperate", "huberr", "convergance"}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +98,7 @@ def test_the_index_links_every_case():
 def test_a_case_has_all_parts_and_names_tests_that_exist(page):
     text = page.read_text()
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == PARTS
-    assert "](../what-others-say.md)" in text and blocks(page)
+    assert "](../what-others-say.md)" in text and chapters.blocks(page)
     known = {node.name for node in ast.parse(NEEDS.read_text()).body if isinstance(node, ast.FunctionDef)}
     named = set(re.findall(r"`(test_\w+)`", text.split("\n## Test\n")[1]))
     assert named and named <= known
