@@ -28,11 +28,10 @@ def name_of(page: Path) -> str:
 @pytest.mark.filterwarnings("ignore")  # peers warn, and certifit does where a page shows that it does
 @pytest.mark.slow
 def test_code_on_pages_runs_and_gives_what_it_shows(page, tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
+    pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
     chapters.run(page, drawn=lambda name: None)
-    matplotlib.pyplot.close("all")
+    pytest.importorskip("matplotlib.pyplot").close("all")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -1,6 +1,6 @@
 """Python blocks of the pages: what they are, how they run, and the pictures that they make.
 
-A block that starts with ```python picture=NAME leaves a figure; the build saves it as pictures/NAME.png beside the page.
+A block that starts with ```python picture=NAME leaves a figure; the build saves it as pictures/NAME.png.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ FIRST = 5
 _SOURCES = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"")
 _LINKS = re.compile(r"<a\b[^>]*?\bhref=\"([^\"]+)\"")
 _ANCHORS = re.compile(r"\bid=\"([^\"]+)\"")
-_LIST = """new Promise(done => { const look = () => { const items = [...document.querySelectorAll('#search-results li a')];
+_LIST = """new Promise(done => { const look = () => {
+const items = [...document.querySelectorAll('#search-results li a')];
 const is_done = /found|did not match/.test(document.querySelector('#search-results')?.innerText || '');
 is_done ? done(items.map(a => a.getAttribute('href'))) : setTimeout(look, 50); }; look(); })"""
 
@@ -33,9 +34,7 @@ def files(site: Path) -> int:
     pages = {path: path.read_text() for path in site.rglob("*.html")}
     anchors = {path: set(_ANCHORS.findall(text)) for path, text in pages.items()}
     faults = [
-        f"{path.relative_to(site)}: {fault}"
-        for path, text in pages.items()
-        for fault in _faults(path, text, anchors)
+        f"{path.relative_to(site)}: {fault}" for path, text in pages.items() for fault in _faults(path, text, anchors)
     ]
     faults += [
         f"{sheet.relative_to(site)}: loads from elsewhere"
@@ -86,7 +85,9 @@ def _looked_at(tab: Any, path: Path, width: int) -> list[str]:
     faults = []
     for event in tab.open(address(path), width):
         method, params = event.get("method"), event.get("params", {})
-        if method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("file:", "data:", "about:")):
+        if method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(
+            ("file:", "data:", "about:")
+        ):
             faults.append(f"asks for {params['request']['url']}")
         if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "assert"):
             faults.append(f"console: {params['args']}")

@@ -44,5 +44,3 @@ def _formula(is_block: bool) -> Any:
 def setup(app: Any) -> None:
     """Formulas are MathML."""
     app.add_html_math_renderer("mathml", (_formula(False), None), (_formula(True), None))
-
-

@@ -43,6 +43,7 @@ from certifit.evaluation.metrics.ranking import roc_curve as roc_curve
 from certifit.evaluation.pictures.bias_variance import BiasVarianceDisplay as BiasVarianceDisplay
 from certifit.evaluation.pictures.boosting import BoostingDisplay as BoostingDisplay
 from certifit.evaluation.pictures.boosting import MarginDisplay as MarginDisplay
+from certifit.evaluation.pictures.boundaries import BoundariesDisplay as BoundariesDisplay
 from certifit.evaluation.pictures.boundary import BoundaryDisplay as BoundaryDisplay
 from certifit.evaluation.pictures.calibration import CalibrationDisplay as CalibrationDisplay
 from certifit.evaluation.pictures.coefficients import CoefficientDisplay as CoefficientDisplay
@@ -53,11 +54,20 @@ from certifit.evaluation.pictures.confusion import ConfusionMatrixDisplay as Con
 from certifit.evaluation.pictures.convergence import ConvergenceDisplay as ConvergenceDisplay
 from certifit.evaluation.pictures.dependence import DependenceDisplay as DependenceDisplay
 from certifit.evaluation.pictures.dependence import ImportanceDisplay as ImportanceDisplay
+from certifit.evaluation.pictures.descent import DescentDisplay as DescentDisplay
+from certifit.evaluation.pictures.descent import NewtonDisplay as NewtonDisplay
+from certifit.evaluation.pictures.fitted_curve import FittedCurveDisplay as FittedCurveDisplay
+from certifit.evaluation.pictures.formulas import DensityDisplay as DensityDisplay
+from certifit.evaluation.pictures.formulas import LinkDisplay as LinkDisplay
+from certifit.evaluation.pictures.formulas import LossDisplay as LossDisplay
+from certifit.evaluation.pictures.gaussians import GaussianDisplay as GaussianDisplay
 from certifit.evaluation.pictures.influence import InfluenceDisplay as InfluenceDisplay
 from certifit.evaluation.pictures.kernels import AlphaWidthDisplay as AlphaWidthDisplay
 from certifit.evaluation.pictures.kernels import FeatureSpaceDisplay as FeatureSpaceDisplay
 from certifit.evaluation.pictures.kernels import GramDisplay as GramDisplay
 from certifit.evaluation.pictures.kernels import WidthDisplay as WidthDisplay
+from certifit.evaluation.pictures.penalties import PenaltyDisplay as PenaltyDisplay
+from certifit.evaluation.pictures.projections import ProjectionDisplay as ProjectionDisplay
 from certifit.evaluation.pictures.roc_and_precision import PrecisionRecallDisplay as PrecisionRecallDisplay
 from certifit.evaluation.pictures.roc_and_precision import RocCurveDisplay as RocCurveDisplay
 from certifit.evaluation.pictures.tree import TreeDisplay as TreeDisplay
@@ -150,6 +160,7 @@ from certifit.selection.features.features import SelectionPathDisplay as Selecti
 from certifit.selection.features.wrappers import BackwardSelection as BackwardSelection
 from certifit.selection.features.wrappers import ForwardSelection as ForwardSelection
 from certifit.selection.folds.class_validation import class_validation as class_validation
+from certifit.selection.folds.pictures import FoldsDisplay as FoldsDisplay
 from certifit.selection.folds.splits import Bootstrap as Bootstrap
 from certifit.selection.folds.splits import Folds as Folds
 from certifit.selection.folds.splits import HoldOut as HoldOut

@@ -101,3 +101,18 @@ def boundary_weights(model: BaseEstimator) -> tuple[Array, Array]:
     W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     intercept = np.ravel(np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64))
     return W, np.broadcast_to(intercept, len(W))
+
+
+def bands_of(model: BaseEstimator, rows: Array, level: float) -> dict[str, Array]:
+    """Intervals of predictions that a fitted model has, by what they are of; rows x 2 each. Empty: it has none."""
+    if hasattr(model, "predict_band"):
+        return {"mean of the fit": np.asarray(model.predict_band(rows, level))}
+    if not hasattr(model, "predict_interval"):
+        return {}
+    try:
+        kinds = {"new row": {"kind": "prediction"}, "mean": {"kind": "confidence"}}
+        return {name: np.asarray(model.predict_interval(rows, level, **kind)) for name, kind in kinds.items()}
+    except TypeError:  # generalised linear models have an interval of the mean alone
+        return {"mean": np.asarray(model.predict_interval(rows, level))}
+    except ValueError:  # a penalty forbids it
+        return {}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.evaluation.pictures import new_axes, spread, visible
@@ -167,6 +168,22 @@ class PathDisplay:
             raise TypeError(f"A path needs a Lasso, an ElasticNet or a CrossValidated of one. Got {estimator!r}.")
         path = model.path(X, y, sample_weight)
         return cls.from_path(path, chosen=model.alpha_, ax=ax, named=named)
+
+    @classmethod
+    def from_fits(
+        cls, estimator: Any, X: Any, y: Any, *, alphas: Any = None, ax: Any = None, named: int = 8
+    ) -> PathDisplay:
+        """Fit copies of a model with a coefficient per column (Ridge, say) at every alpha and draw their weights.
+
+        alphas : falling or not; None: 40 values from 1e-4 to 1e2 times the mean variance of the columns
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        if alphas is None:
+            alphas = np.geomspace(1e2, 1e-4, 40) * rows.var(axis=0).mean()
+        falling = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
+        weights = [np.ravel(clone(estimator).set_params(alpha=float(alpha)).fit(X, y).coef_) for alpha in falling]
+        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        return cls(falling, np.array(weights), names).plot(ax, named=named)
 
     def plot(self, ax: Any = None, *, named: int = 8) -> PathDisplay:
         """Draw on `ax`, or on a new figure. named: how many columns are named, those of largest weight at the end."""
