@@ -64,6 +64,10 @@ NetworkLoss loss_of(const std::string& kind, int formula, double parameter, doub
     loss.kind = NetworkLoss::Kind::huber;
     return loss;
   }
+  if (kind == "inverse-gaussian") {
+    loss.kind = NetworkLoss::Kind::inverse_gaussian;
+    return loss;
+  }
   check(kind == "score", "unknown kind of loss: " + kind);
   check(formula >= 0 && formula < n_losses, "unknown loss");
   loss.formula = static_cast<Loss>(formula);

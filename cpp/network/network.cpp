@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tile.hpp"
+#include "update.hpp"
 
 namespace certifit {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 constexpr size_t tile_rows = 128;         // most rows of a tile of a batch
 constexpr size_t least_work = 4'000'000;  // rows times parameters of a batch: smaller ones do not pay for waiting
 constexpr size_t block_rows = 1024;       // rows whose gradient is one summand
+constexpr size_t stretch = 2048;          // parameters that are stepped at a time: all that a step reads stays near
 
 double step_at(const Pace& pace, int64_t t) {
   const double grown = 1 + pace.decay * static_cast<double>(t);
@@ -31,16 +33,13 @@ class Team {
         pace_(pace),
         state_(state),
         crew_(crew),
-        n_tiles_((pace.batch + tile_rows - 1) / tile_rows),
-        alpha_(layout.n_parameters(), T(0)) {
+        n_tiles_((pace.batch + tile_rows - 1) / tile_rows) {
     const size_t most = (pace.batch + n_tiles_ - 1) / n_tiles_;
     for (size_t k = 0; k < n_tiles_; ++k) {
       tiles_.push_back(std::make_unique<Tile<T>>(gemm, layout, loss, most));
       gradients_.emplace_back(layout.n_parameters());
     }
     losses_.resize(n_tiles_);
-    for (size_t t = 0; t < layout.n_layers(); ++t)
-      std::fill(alpha_.begin() + layout.weights_at(t), alpha_.begin() + layout.bias_at(t), static_cast<T>(pace.alpha));
   }
 
   void run(int n_threads) {
@@ -74,52 +73,61 @@ class Team {
       for (size_t k = member; k < n_tiles; k += n_members) {
         const size_t first = std::min(k * each, n), size = std::min(each, n - first);
         Tile<T>& tile = *tiles_[k];
-        std::fill(gradients_[k].begin(), gradients_[k].end(), T(0));
         losses_[k] = 0;
-        if (size == 0) continue;
+        if (size == 0) {
+          std::fill(gradients_[k].begin(), gradients_[k].end(), T(0));
+          continue;
+        }
         tile.read(rows_, visits_.data(), begin + first, size);
         tile.forward(state_.parameters.data());
         losses_[k] = tile.lose(1.0 / static_cast<double>(n));
-        tile.backward(state_.parameters.data(), gradients_[k].data());
+        tile.backward(state_.parameters.data(), gradients_[k].data(), T(0));
       }
       barrier_->arrive_and_wait();
       if (is_stopped_) return;
       if (member == 0)
         for (size_t k = 0; k < n_tiles; ++k) state_.loss += losses_[k];
-      const size_t size = alpha_.size(), from = size * member / n_members, to = size * (member + 1) / n_members;
+      const size_t size = state_.parameters.size(), from = size * member / n_members,
+                   to = size * (member + 1) / n_members;
       update(n_tiles, from, to);
       barrier_->arrive_and_wait();
       if (member == 0) ++state_.n_steps;
     }
   }
 
+  // One step of the parameters from `from` to `to`.
   void update(size_t n_tiles, size_t from, size_t to) {
-    T* g = gradients_[0].data();
-    T *w = state_.parameters.data(), *first = state_.first.data(), *second = state_.second.data();
-    for (size_t k = 1; k < n_tiles; ++k) {
-      const T* other = gradients_[k].data();
-      for (size_t i = from; i < to; ++i) g[i] += other[i];
-    }
-    for (size_t i = from; i < to; ++i) g[i] += alpha_[i] * w[i];
     const int64_t t = state_.n_steps;
-    const auto step = static_cast<T>(step_at(pace_, t));
-    if (pace_.method == Pace::Method::descent) {
-      const auto momentum = static_cast<T>(pace_.momentum);
-      for (size_t i = from; i < to; ++i) {
-        first[i] = momentum * first[i] - step * g[i];
-        w[i] += first[i];
+    const double step = step_at(pace_, t), n = static_cast<double>(t + 1);
+    const Adam<T> adam{static_cast<T>(pace_.beta1), static_cast<T>(pace_.beta2),
+                       static_cast<T>(step / (1 - std::pow(pace_.beta1, n))),
+                       static_cast<T>(1 / (1 - std::pow(pace_.beta2, n))), static_cast<T>(pace_.epsilon)};
+    T *w = state_.parameters.data(), *first = state_.first.data(), *second = state_.second.data();
+    for (; from < to; from += stretch) {
+      const size_t size = std::min(stretch, to - from);
+      const T* g = slope(n_tiles, from, size);
+      if (pace_.method == Pace::Method::adam) {
+        adam(size, g, w + from, first + from, second + from);
+      } else {
+        descend(static_cast<T>(pace_.momentum), static_cast<T>(step), size, g, w + from, first + from);
       }
-      return;
     }
-    const auto beta1 = static_cast<T>(pace_.beta1), beta2 = static_cast<T>(pace_.beta2);
-    const double n = static_cast<double>(t + 1);
-    const auto rate = static_cast<T>(step_at(pace_, t) / (1 - std::pow(pace_.beta1, n)));
-    const auto grown = static_cast<T>(1 / (1 - std::pow(pace_.beta2, n))), epsilon = static_cast<T>(pace_.epsilon);
-    for (size_t i = from; i < to; ++i) {
-      first[i] = beta1 * first[i] + (1 - beta1) * g[i];
-      second[i] = beta2 * second[i] + (1 - beta2) * g[i] * g[i];
-      w[i] -= rate * first[i] / (std::sqrt(second[i] * grown) + epsilon);
+  }
+
+  // The gradient of the batch's mean loss and of the penalty, summed in the order of the tiles into the first one's.
+  const T* slope(size_t n_tiles, size_t from, size_t size) {
+    T* g = gradients_[0].data() + from;
+    for (size_t k = 1; k < n_tiles; ++k) {
+      const T* other = gradients_[k].data() + from;
+      for (size_t i = 0; i < size; ++i) g[i] += other[i];
     }
+    const T* w = state_.parameters.data();
+    const auto alpha = static_cast<T>(pace_.alpha);
+    for (size_t t = 0; t < layout_.n_layers(); ++t) {
+      const size_t begin = std::max(layout_.weights_at(t), from), end = std::min(layout_.bias_at(t), from + size);
+      for (size_t i = begin; i < end; ++i) gradients_[0][i] += alpha * w[i];
+    }
+    return g;
   }
 
   const NetworkLayout& layout_;
@@ -129,7 +137,6 @@ class Team {
   Training<T>& state_;
   Crew& crew_;
   size_t n_tiles_;
-  std::vector<T> alpha_;
   std::vector<std::unique_ptr<Tile<T>>> tiles_;
   std::vector<std::vector<T>> gradients_;
   std::vector<double> losses_;
@@ -168,7 +175,7 @@ double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& 
       tile.read(rows, nullptr, first, std::min(tile_rows, end - first));
       tile.forward(parameters.data());
       part.loss += tile.lose(1.0);
-      tile.backward(parameters.data(), sum.data());
+      tile.backward(parameters.data(), sum.data(), T(1));
     }
     part.gradient.assign(sum.begin(), sum.end());
     tree.add(block, std::move(part));

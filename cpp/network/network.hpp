@@ -35,10 +35,10 @@ struct NetworkLayout {
   size_t n_parameters() const { return weights_at(n_layers()); }
 };
 
-// Loss of a row: of its one score by a compiled formula, softmax of the scores with y a class, or Huber's of width
-// `parameter`; times `scale`.
+// Loss of a row: of its one score by a compiled formula, softmax of the scores with y a class, Huber's of width
+// `parameter`, or that of the inverse Gaussian; times `scale`.
 struct NetworkLoss {
-  enum class Kind { score, softmax, huber } kind = Kind::score;
+  enum class Kind { score, softmax, huber, inverse_gaussian } kind = Kind::score;
   Loss formula = Loss::squared;
   double parameter = 0, scale = 1;
 };

@@ -20,6 +20,26 @@ void product(GemmOf<T> gemm, bool of_a, bool of_b, size_t a, size_t b, size_t k,
   gemm(&first, &second, &m, &n, &kk, &one, const_cast<T*>(B), &la, const_cast<T*>(A), &lb, &beta, C, &lc);
 }
 
+// l = r^2 / 2 up to `delta`, linear beyond it; r = z - y.
+struct HuberOfWidth {
+  double delta;
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec r = z - y, width = broadcast(delta), half = broadcast(0.5), zero = broadcast(0.0);
+    const Vec size = absolute(r);
+    const Int near = size <= width;
+    const Vec slope = choose(near, r, choose(r > zero, width, -width));
+    return {choose(near, half * r * r, width * size - half * width * width), slope, zero};
+  }
+};
+
+// Half the deviance of the inverse Gaussian with mean e^z: l = (y e^-z - 1)^2 / (2 y).
+struct InverseGaussianLog {
+  LossAt operator()(Vec y, Vec z) const {
+    const Vec one = broadcast(1.0), a = exponential(-z), r = y * a - one;
+    return {r * r / (y + y), -r * a, broadcast(0.0)};
+  }
+};
+
 template <class T>
 class Tile {
  public:
@@ -30,7 +50,7 @@ class Tile {
       states_[t].resize(most_rows * layout.sizes[t]);
       if (t > 0) widest = std::max(widest, layout.sizes[t]);
     }
-    chance_.resize(layout.sizes.back());
+    if (loss.kind == NetworkLoss::Kind::softmax) chance_.resize(most_rows * layout.sizes.back() + lanes);
     costate_.resize(most_rows * widest);
     below_.resize(most_rows * widest);
   }
@@ -69,19 +89,21 @@ class Tile {
       share_[i] = rows_->weight == nullptr ? 1.0 : rows_->weight[row(i)];
     }
     if (loss_.kind == NetworkLoss::Kind::softmax) return softmax(k, share);
-    if (loss_.kind == NetworkLoss::Kind::huber) return huber(share);
+    if (loss_.kind == NetworkLoss::Kind::huber) return by_formula(HuberOfWidth{loss_.parameter}, share);
+    if (loss_.kind == NetworkLoss::Kind::inverse_gaussian) return by_formula(InverseGaussianLog{}, share);
     return with_loss(loss_.formula, loss_.parameter, [&](auto formula) { return by_formula(formula, share); });
   }
 
-  // Adds the gradient of the sum to `gradient`, which has the layout of the parameters.
-  void backward(const T* parameters, T* gradient) {
+  // gradient = beta gradient + that of the sum, in the layout of the parameters.
+  void backward(const T* parameters, T* gradient, T beta) {
     T *costate = costate_.data(), *below = below_.data();
     for (size_t t = layout_.n_layers(); t-- > 0;) {
       const size_t in = layout_.sizes[t], out = layout_.sizes[t + 1];
-      product<T>(gemm_, true, false, out, in, n_, costate, out, states_[t].data(), in, T(1),
+      product<T>(gemm_, true, false, out, in, n_, costate, out, states_[t].data(), in, beta,
                  gradient + layout_.weights_at(t));
       if (layout_.has_bias(t)) {
         T* bias = gradient + layout_.bias_at(t);
+        if (beta == 0) std::fill(bias, bias + out, T(0));
         for (size_t i = 0; i < n_; ++i)
           for (size_t j = 0; j < out; ++j) bias[j] += costate[i * out + j];
       }
@@ -96,20 +118,39 @@ class Tile {
   size_t row(size_t i) const { return visits_ == nullptr ? first_ + i : static_cast<size_t>(visits_[first_ + i]); }
   double offset(size_t i) const { return rows_->offset == nullptr ? 0.0 : rows_->offset[row(i)]; }
 
+  // z = f(z), four at a time.
+  template <class F>
+  static void each(T* z, size_t n, F f) {
+    for (size_t i = 0; i < n; i += lanes) {
+      const size_t m = std::min(lanes, n - i);
+      Vec x = broadcast(0.0);
+      for (size_t j = 0; j < m; ++j) x[j] = static_cast<double>(z[i + j]);
+      x = f(x);
+      for (size_t j = 0; j < m; ++j) z[i + j] = static_cast<T>(x[j]);
+    }
+  }
+
   void activate(T* z, size_t n) const {
     const T slope = static_cast<T>(layout_.slope);
+    const Vec one = broadcast(1.0), zero = broadcast(0.0);
     switch (layout_.activation) {
       case Activation::relu:
-        for (size_t i = 0; i < n; ++i) z[i] = z[i] > 0 ? z[i] : slope * z[i];
+        for (size_t i = 0; i < n; ++i) {
+          const T below = slope * z[i];
+          z[i] = z[i] > 0 ? z[i] : below;
+        }
         return;
       case Activation::tanh:
-        for (size_t i = 0; i < n; ++i) z[i] = std::tanh(z[i]);
+        each(z, n, [&](Vec x) {
+          const Vec a = exponential(broadcast(-2.0) * absolute(x)), size = (one - a) / (one + a);
+          return choose(x > zero, size, -size);
+        });
         return;
       case Activation::sigmoid:
-        for (size_t i = 0; i < n; ++i) {
-          const T a = std::exp(-std::fabs(z[i]));
-          z[i] = z[i] > 0 ? 1 / (1 + a) : a / (1 + a);
-        }
+        each(z, n, [&](Vec x) {
+          const Vec a = exponential(-absolute(x)), near = one / (one + a);
+          return choose(x > zero, near, a * near);
+        });
         return;
       case Activation::identity: return;
     }
@@ -152,31 +193,25 @@ class Tile {
     return sum;
   }
 
-  double huber(double share) {
-    double sum = 0;
-    const double delta = loss_.parameter;
-    for (size_t i = 0; i < n_; ++i) {
-      const double r = static_cast<double>(output()[i]) + offset(i) - target_[i], size = std::fabs(r);
-      sum += share_[i] * loss_.scale * (size <= delta ? 0.5 * r * r : delta * size - 0.5 * delta * delta);
-      costate_[i] = static_cast<T>(share * share_[i] * loss_.scale * std::clamp(r, -delta, delta));
-    }
-    return sum;
-  }
-
   double softmax(size_t k, double share) {
-    double sum = 0;
-    std::vector<double>& chance = chance_;
     for (size_t i = 0; i < n_; ++i) {
       const T* z = output() + i * k;
       const double largest = *std::max_element(z, z + k);
+      for (size_t j = 0; j < k; ++j) chance_[i * k + j] = static_cast<double>(z[j]) - largest;
+    }
+    for (size_t i = 0; i < n_ * k; i += lanes) store(&chance_[i], exponential(load(&chance_[i])));  // and past the end
+    double sum = 0;
+    for (size_t i = 0; i < n_; ++i) {
+      const T* z = output() + i * k;
+      const double* chance = &chance_[i * k];
       double total = 0;
-      for (size_t j = 0; j < k; ++j) total += chance[j] = std::exp(static_cast<double>(z[j]) - largest);
+      for (size_t j = 0; j < k; ++j) total += chance[j];
       const auto of = static_cast<size_t>(target_[i]);
-      sum += share_[i] * loss_.scale * (std::log(total) + largest - static_cast<double>(z[of]));
-      for (size_t j = 0; j < k; ++j) {
-        const double slope = chance[j] / total - (j == of ? 1.0 : 0.0);
-        costate_[i * k + j] = static_cast<T>(share * share_[i] * loss_.scale * slope);
-      }
+      const double weight = share_[i] * loss_.scale, largest = *std::max_element(z, z + k);
+      sum += weight * (std::log(total) + largest - static_cast<double>(z[of]));
+      T* costate = &costate_[i * k];
+      for (size_t j = 0; j < k; ++j) costate[j] = static_cast<T>(share * weight * (chance[j] / total));
+      costate[of] = static_cast<T>(share * weight * (chance[of] / total - 1.0));
     }
     return sum;
   }

@@ -469,7 +469,7 @@ def _asked_weight(model: Model) -> str | NDArray[np.float64] | None:
 
 def _given_weight(content: Content) -> str | dict[Hashable, float] | None:
     """The parameter class_weight: of factors that were given, all of them by label."""
-    word: str | None = content.metadata["class_weight"]
+    word: str | None = content.metadata.get("class_weight")
     if word != "given" or content.labels is None:
         return word
     return dict(zip(content.labels.tolist(), content.arrays["class_weight"].tolist(), strict=True))
@@ -481,7 +481,7 @@ def _class_weight_problems(content: Content) -> Iterator[Problems]:
     yield {"a class of negative weight": (factors < 0).any()}
     with np.errstate(divide="ignore", over="ignore"):
         balance = float((1.0 / factors).sum())  # of W / (K W_k): K times the classes' shares
-    is_balanced = content.metadata["class_weight"] == "balanced"
+    is_balanced = content.metadata.get("class_weight") == "balanced"
     n_classes = content.metadata["labels"]["count"]
     yield {
         "factors that do not balance the classes": is_balanced and not math.isclose(balance, n_classes, rel_tol=1e-9)
@@ -491,7 +491,9 @@ def _class_weight_problems(content: Content) -> Iterator[Problems]:
 CLASS_WEIGHT = Record(
     fields={"class_weight": Field(OrNull(one_of("balanced", "given")), get=_word_of_weights)},
     arrays={
-        "class_weight": Array(("K",), at="class_weight_", when=lambda metadata: metadata["class_weight"] is not None)
+        "class_weight": Array(
+            ("K",), at="class_weight_", when=lambda metadata: metadata.get("class_weight") is not None
+        )
     },
     settings={"class_weight": Setting(_asked_weight, _given_weight)},
     derived={"class_weight_": lambda content: content.arrays.get("class_weight")},

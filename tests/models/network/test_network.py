@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import certifit as cf
+from certifit.mathematics.families import NegativeBinomial, Tweedie
+from certifit.models.network.about import LOSSES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BY_HAND = {
@@ -61,7 +63,7 @@ def test_a_2_2_3_1_network_of_relu_by_hand():
 
 
 @pytest.mark.parametrize("activation", ["tanh", "sigmoid", "identity", "relu", "leaky-relu"])
-@pytest.mark.parametrize("loss", ["squared", "full-squared", "huber", "poisson", "gamma"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_the_core_has_the_gradient_of_its_value(activation, loss):
     from certifit.data.source import Memory
     from certifit.models.network.formulas import backward, flat, forward
@@ -70,16 +72,18 @@ def test_the_core_has_the_gradient_of_its_value(activation, loss):
     from certifit.models.network.task import NetworkTask
 
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), rng.gamma(2.0, size=40)
+    X, y, offset = rng.normal(size=(40, 3)), rng.gamma(2.0, size=40), rng.normal(size=40)
+    y = y / y.max() if loss == "binomial" else y
     layout = Layout((3, 5, 4, 1), activation, 0.1, True, True)
-    source = Memory(X, y, names=["a", "b", "c"])
+    source = Memory(X, y, names=["a", "b", "c"], offset=offset)
     task = NetworkTask(source, layout, NetworkLoss(loss), "float64", alpha=0.1, units=None, standardize=False)
     point = layout.drawn(0, 0)
     value, gradient = task.value_gradient(point)
     states, by = forward(layout, point, X), NetworkLoss(loss)
-    slow = flat(backward(layout, point, states, by.slopes(y, states[-1]) / len(y))[1])
+    z = states[-1] + offset[:, None]
+    slow = flat(backward(layout, point, states, by.slopes(y, z) / len(y))[1])
     slow = slow + np.where(layout.is_weight(), 0.1 * point, 0.0)
-    again = by.values(y, states[-1]).mean() + task.penalty(point)
+    again = by.values(y, z).mean() + task.penalty(point)
     assert value == pytest.approx(again, rel=1e-12)
     assert np.allclose(gradient, slow, rtol=1e-9, atol=1e-12)
 
@@ -150,12 +154,93 @@ def test_a_wider_weight_is_a_repeated_row_and_hashes_decide_the_order():
     assert np.allclose(fits[0].predict(X), fits[1].predict(X), rtol=1e-3, atol=1e-3)
 
 
+LINEAR = {"solver": "lbfgs", "dtype": "float64", "alpha": 0.1, "standardize": False, "least_fall": 1e-12}
+FAMILIES = {
+    "poisson": "poisson",
+    "gamma": "gamma",
+    "exponential": "exponential",
+    "tweedie": Tweedie(1.5),
+    "negative-binomial": NegativeBinomial(1.0),
+    "binomial": "binomial",
+}
+
+
+@pytest.mark.parametrize("loss", FAMILIES)
+def test_without_hidden_layers_it_is_the_generalised_linear_model_with_its_offset(loss):
+    rng = np.random.default_rng(1)
+    X, offset = rng.normal(size=(80, 2)), rng.normal(size=80)
+    y = rng.poisson(2.0, size=80) + (1.0 if loss in ("gamma", "exponential") else 0.0)
+    y = np.minimum(y / 4, 1.0) if loss == "binomial" else y
+    link = "logit" if loss == "binomial" else "log"
+    linear = cf.GLM(FAMILIES[loss], link, alpha=0.1).fit(X, y, offset=offset)
+    network = cf.MLPRegressor((), loss=loss, **LINEAR).fit(X, y, offset=offset)
+    assert network.certificate_.holds and network.certify(X, y, offset=offset).holds
+    assert not network.certify(X, y).holds
+    assert np.allclose(network.predict(X, offset=offset), linear.predict(X, offset=offset), rtol=1e-4)
+
+
+def test_an_exposure_is_an_offset_and_predictions_without_it_are_rates():
+    rng = np.random.default_rng(2)
+    X, exposure = rng.normal(size=(200, 2)), rng.uniform(0.1, 2, size=200)
+    y = rng.poisson(1e4 * exposure * np.exp(0.3 * X[:, 0]))
+    models = [
+        cf.MLPRegressor((8,), loss="poisson", max_iter=20).fit(X, y, exposure=exposure),
+        cf.MLPRegressor((8,), loss="poisson", max_iter=20).fit(X, y, offset=np.log(exposure)),
+    ]
+    rates = models[0].predict(X)
+    assert np.allclose(rates, models[1].predict(X), rtol=1e-5)
+    assert np.allclose(models[0].predict(X, exposure=exposure), rates * exposure)
+    assert abs(np.log(rates.mean() / 1e4)) < 0.3  # it starts at the mean rate, not at 1
+
+
+def test_an_offset_of_a_squared_loss_is_taken_from_the_target():
+    X, y = rows()
+    offset = 10 * X[:, 0] + 1e3
+    options = {"solver": "gradient-descent", "max_iter": 30, "dtype": "float64"}
+    plain = cf.MLPRegressor((8,), **options).fit(X, y)
+    moved = cf.MLPRegressor((8,), **options).fit(X, y + offset, offset=offset)
+    assert np.allclose(moved.predict(X), plain.predict(X), atol=1e-9)
+    assert np.allclose(moved.predict(X, offset=offset), plain.predict(X) + offset)
+
+
+def test_targets_that_a_loss_does_not_know_are_named():
+    X, y = rows(20)
+    y = np.abs(y)
+    y[7] = -1.0
+    with pytest.raises(ValueError, match="Row 7 is -1"):
+        cf.MLPRegressor((4,), loss="poisson").fit(X, y)
+
+
+def test_the_weight_of_a_class_is_the_weight_of_its_rows():
+    X, y = rows(200)
+    labels = np.where(y > 1, "many", "few")
+    factors = {"many": 3.0, "few": 1.0}
+    by_class = cf.MLPClassifier((8,), max_iter=20, class_weight=factors).fit(X, labels)
+    by_row = cf.MLPClassifier((8,), max_iter=20).fit(X, labels, sample_weight=np.where(labels == "many", 3.0, 1.0))
+    assert np.array_equal(by_class.parameters_, by_row.parameters_) and by_class.certify(X, labels).holds
+    balanced = cf.MLPClassifier((8,), max_iter=20, class_weight="balanced").fit(X, labels)
+    assert balanced.class_weight_ @ [np.sum(labels == "few"), np.sum(labels == "many")] == pytest.approx(200)
+    with pytest.raises(ValueError, match="needs all rows at once"):
+        cf.MLPClassifier((8,), class_weight="balanced").partial_fit(X, labels, classes=["few", "many"])
+
+
 def test_a_refitted_output_layer_is_never_worse_on_its_rows():
     X, y = rows()
     model = cf.MLPRegressor((20,), max_iter=20, polish=True, early_stopping=True).fit(X, y)
     plain = cf.MLPRegressor((20,), max_iter=20, early_stopping=True).fit(X, y)
     assert model.objective_ < plain.objective_ and model.certificate_.holds
     assert "refitted given the hidden features" in model.certificate_.sentences()[-1]
+
+
+def test_an_output_layer_is_refitted_with_the_offsets_of_its_rows():
+    rng = np.random.default_rng(3)
+    X, exposure = rng.normal(size=(200, 2)), rng.uniform(0.1, 2, size=200)
+    y = rng.poisson(20 * exposure * np.exp(np.sin(2 * X[:, 0])))
+    fits = [
+        cf.MLPRegressor((12,), loss="poisson", max_iter=20, polish=is_polished).fit(X, y, exposure=exposure)
+        for is_polished in (False, True)
+    ]
+    assert fits[1].objective_ < fits[0].objective_ and fits[1].certificate_.holds
 
 
 def test_the_best_of_several_starts_is_kept():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from certifit.data.roles import CLASSES, QUANTITY
-from certifit.models.about import NO_INFERENCE
+from dataclasses import replace
+
+from certifit.data.roles import CLASSES, COUNTS, POSITIVE, QUANTITY
+from certifit.models.about import NO_INFERENCE, OFFSETS
 from certifit.models.learner import (
     MEAN,
     Answer,
@@ -20,6 +22,7 @@ from certifit.models.learner import (
     choice,
     count,
     flag,
+    is_number,
     is_whole,
     number,
 )
@@ -44,6 +47,11 @@ LOSSES = {
     "huber": "huber_delta(y_i - z_i)",
     "poisson": "half Poisson deviance of y_i, mean exp(z_i)",
     "gamma": "half Gamma deviance of y_i, mean exp(z_i)",
+    "exponential": "half exponential deviance of y_i, mean exp(z_i)",
+    "inverse-gaussian": "half inverse Gaussian deviance of y_i, mean exp(z_i)",
+    "tweedie": "half Tweedie deviance of y_i, mean exp(z_i)",
+    "negative-binomial": "half negative binomial deviance of y_i, mean exp(z_i)",
+    "binomial": "-y_i log p_i - (1 - y_i) log(1 - p_i), p_i = sigmoid(z_i)",
 }
 SOLVERS = ("adam", "sgd", "gradient-descent", "lbfgs")
 
@@ -72,6 +80,7 @@ def _of_classes(told: Told) -> str:
     return _objective(told, "-log p(class_i)")
 
 
+_POWER = Param("a number between 1 and 2", 1.5, is_number, lambda v: 1 < float(v) < 2)
 SIZES = Param(
     "a tuple of whole numbers from 1 to 2^20, such as (100,)", (100,), lambda v: isinstance(v, tuple | list), _is_sizes
 )
@@ -107,13 +116,15 @@ def _goes_in_order(params: Params) -> Verb:
     return Verb.REDUCE if params["solver"] in ("lbfgs", "gradient-descent") else Verb.VISIT
 
 
-def _command(name: str, goal: str) -> Command:
+def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
     return Command(
         name,
         "neural network",
-        "a neural network with one hidden layer",
+        f"a neural network with one hidden layer{words}",
         goal=goal,
         compared_for=(goal,),
+        fixed=fixed,
+        roles=OFFSETS if fixed else (),
         simplicity=Simplicity.MANY_PARTS,
         work=lambda n_rows, n_columns: 250_000.0 * n_rows,
     )
@@ -125,10 +136,20 @@ ROWS = (
         "models.network.model:MLPRegressor",
         _of_numbers,
         Words("neural network", "penalised loss", _WORDS, goal=CHECKED),
-        {"loss": choice("squared", *LOSSES), "delta": number(1.35, most=1e10, is_above=True), **_PARAMS},
+        {
+            "loss": choice("squared", *LOSSES),
+            "delta": number(1.35, most=1e10, is_above=True),
+            "power": replace(_POWER, is_left_out=True),
+            "overdispersion": replace(number(1.0, most=1e10, is_above=True), is_left_out=True),
+            **_PARAMS,
+        },
         ("hidden_layer_sizes", "start", "encoder"),
         verb=_goes_in_order,
-        commands=(_command("regression-network", QUANTITY),),
+        commands=(
+            _command("regression-network", QUANTITY),
+            _command("poisson-network", COUNTS, " for counts", loss="poisson"),
+            _command("gamma-network", POSITIVE, " for positive quantities", loss="gamma"),
+        ),
         record="models.network.modelfile:REGRESSOR",
     ),
     Learner(
@@ -137,7 +158,7 @@ ROWS = (
         _of_classes,
         Words("neural network", "penalised log loss", _WORDS, goal=CHECKED),
         _PARAMS,
-        ("hidden_layer_sizes", "start", "encoder"),
+        ("hidden_layer_sizes", "class_weight", "start", "encoder"),
         always(Answer.CLASSES),
         verb=_goes_in_order,
         commands=(_command("network", CLASSES),),

@@ -250,10 +250,12 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         """States, costates p_t (derivatives of the mean loss of these rows by x_t) and gradients by W_t and b_t."""
         check_is_fitted(self)
         layout, point = self._fitted_layout(), np.asarray(self.parameters_, dtype=np.float64)
-        states, target = self.forward(X), (self._targets(y) - self.level_) / self.size_
-        slopes = self._loss().slopes(target, states[-1]) / len(target)
+        states, loss = self.forward(X), self._loss()
+        target, level = self._units().seen(loss, self._targets(y), None)
+        scores = states[-1] if level is None else states[-1] + level[:, None]
+        slopes = loss.slopes(target, scores) / len(target)
         costates, gradients = backward(layout, point, states, slopes)
-        return Propagation(states, costates, gradients, float(self._loss().values(target, states[-1]).mean()))
+        return Propagation(states, costates, gradients, float(loss.values(target, scores).mean()))
 
     def _targets(self, y: UserTarget) -> Array:
         return np.asarray(y, dtype=np.float64).ravel()

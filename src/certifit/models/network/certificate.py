@@ -15,7 +15,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.certificate import Certificate
-from certifit.models.network.formulas import forward
+from certifit.models.network.formulas import activated, forward
 from certifit.models.network.task import NetworkState, NetworkTask
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.residual import TINY
@@ -23,6 +23,7 @@ from certifit.statistics.residual import TINY
 ROWS_AT_ONCE = 8192
 CHECKED = 8  # parameters per layer that are compared with differences
 CHECKED_ROWS = 64
+NUMBERS_AT_ONCE = 1 << 22  # of states that are held at a time
 STEP = 1e-5  # of a difference, relative to the size of the parameter or 1
 SAME = 1e-9  # how nearly the objective is the one stated, relative
 TOLERANCE = 1e-5  # largest relative error of a derivative that counts as right
@@ -113,56 +114,95 @@ def _objective(task: NetworkTask, point: Array) -> tuple[float, Array]:
         for begin in range(0, len(part.y), ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
             weight = None if part.weight is None else part.weight[rows]
-            some, slope = _core_gradient(task, point, part.X[rows], part.y[rows], weight)
+            offset = None if part.offset is None else part.offset[rows]
+            some, slope = _core_gradient(task, point, part.X[rows], part.y[rows], offset, weight)
             value, gradient = value + some, gradient + slope
             total += float(len(part.y[rows]) if weight is None else weight.sum())
     weights = np.where(task.layout.is_weight(), point, 0.0)
     return value / total + task.penalty(point), gradient / total + task.alpha * weights
 
 
-def _core_gradient(task: NetworkTask, point: Array, X: Array, y: Array, weight: Array | None) -> tuple[float, Array]:
+def _core_gradient(
+    task: NetworkTask, point: Array, X: Array, y: Array, offset: Array | None, weight: Array | None
+) -> tuple[float, Array]:
     """The sum of the losses of some rows and its gradient."""
     rows = np.ascontiguousarray(X, dtype=np.float64)
     loss = task.loss.compiled
-    value, gradient = core.network_gradient(*task.shape("float64"), *loss, rows, y, None, weight, point, n_threads())
+    value, gradient = core.network_gradient(*task.shape("float64"), *loss, rows, y, offset, weight, point, n_threads())
     return float(value), np.asarray(gradient)
 
 
 def _differences(task: NetworkTask, point: Array) -> tuple[float, int, int]:
     """The worst relative error of some derivatives, how many were compared, and how many kinks were left out."""
-    part = next(iter(task.parts()))
-    X, y = np.asarray(part.X[:CHECKED_ROWS], dtype=np.float64), part.y[:CHECKED_ROWS]
+    part, widest = next(iter(task.parts())), max(task.layout.sizes[1:])
+    n = min(max(NUMBERS_AT_ONCE // widest, 1), CHECKED_ROWS)
+    X, y = np.asarray(part.X[:n], dtype=np.float64), part.y[:n]
+    offset = None if part.offset is None else part.offset[:n]
     states = forward(task.layout, point, X)
-    value, gradient = _core_gradient(task, point, X, y, None)
-    apart = abs(float(task.loss.values(y, states[-1]).sum()) - value) / max(abs(value), TINY)
-    largest = float(np.abs(gradient).max(initial=0.0))
-    sides = [state > 0 for state in states[1:-1]]
-    worst, n_checked, n_kinks = (0.0 if apart <= SAME else np.inf), 0, 0  # the core's loss must be the formula's
-    for j in _places(task, len(point)):
-        step = STEP * max(1.0, abs(point[j]))
-        ends, is_kink = [], False
-        for sign in (1.0, -1.0):
-            moved = point.copy()
-            moved[j] += sign * step
-            there = forward(task.layout, moved, X)
-            ends.append(float(task.loss.values(y, there[-1]).sum()))
-            if "relu" in task.layout.activation:
-                is_kink |= any(((a > 0) != b).any() for a, b in zip(there[1:-1], sides, strict=True))
-        if is_kink:
-            n_kinks += 1
-            continue
-        quotient = (ends[0] - ends[1]) / (2 * step)
-        noise = 1e-15 * abs(ends[0]) / step  # rounding of the difference
-        worst = max(worst, max(abs(quotient - gradient[j]) - 4 * noise, 0.0) / max(largest, TINY))
-        n_checked += 1
+    value, gradient = _core_gradient(task, point, X, y, offset, None)
+    here = _Here(task, task.layout.split(point), states, y, 0.0 if offset is None else offset[:, None])
+    apart = abs(float(here.losses(states[-1]).sum()) - value) / max(abs(value), TINY)
+    worst = 0.0 if apart <= SAME else np.inf  # the core's loss must be the formula's
+    largest, n_checked, n_kinks = float(np.abs(gradient).max(initial=0.0)), 0, 0
+    at_once = max(NUMBERS_AT_ONCE // (2 * len(y) * widest), 1)
+    for layer, places in enumerate(_places(task, len(point))):
+        for begin in range(0, len(places), at_once):
+            some = places[begin : begin + at_once]
+            step = STEP * np.maximum(1.0, np.abs(point[some[:, 0]]))
+            ends, is_kink = here.ends(layer, some[:, 1], some[:, 2], step)
+            quotient = (ends[0] - ends[1]) / (2 * step)
+            noise = 1e-15 * np.abs(ends[0]) / step  # rounding of the difference
+            off = np.maximum(np.abs(quotient - gradient[some[:, 0]]) - 4 * noise, 0.0) / max(largest, TINY)
+            # a NaN compares as no agreement
+            worst = max(worst, float(np.where(np.isnan(off), np.inf, off)[~is_kink].max(initial=0.0)))
+            n_checked, n_kinks = n_checked + int((~is_kink).sum()), n_kinks + int(is_kink.sum())
     return worst, n_checked, n_kinks
 
 
-def _places(task: NetworkTask, size: int) -> Array:
-    """Some parameters of every layer, evenly spaced."""
-    places = []
+@dataclass(frozen=True)
+class _Here:
+    """A point: its layers, the states of some rows, their targets and offsets."""
+
+    task: NetworkTask
+    layers: list[tuple[Array, Array | None]]
+    states: list[Array]
+    y: Array
+    offset: Array | float
+
+    def losses(self, z: Array) -> Array:
+        """The loss of every row."""
+        return self.task.loss.values(self.y, z + self.offset)
+
+    def ends(self, layer: int, unit: Array, source: Array, step: Array) -> tuple[Array, Array]:
+        """Sums of losses with a parameter of a layer moved up and down, and where a unit of ReLU changes sides.
+
+        unit, source: of every parameter, what it feeds and what it multiplies; the source -1 is the 1 of a bias.
+        """
+        layout, is_relu = self.task.layout, "relu" in self.task.layout.activation
+        inputs = np.column_stack([self.states[layer], np.ones(len(self.y))])[:, source].T  # parameters x rows
+        W, b = self.layers[layer]
+        z = np.tile(self.states[layer] @ W.T + (0.0 if b is None else b), (2, len(unit), 1, 1))
+        for side, sign in enumerate((1.0, -1.0)):
+            z[side, np.arange(len(unit)), :, unit] += sign * step[:, None] * inputs
+        is_kink = np.zeros(len(unit), dtype=bool)
+        for t in range(layer, layout.n_layers - 1):
+            if is_relu:
+                is_kink |= ((z > 0) != (self.states[t + 1] > 0)).any(axis=(0, 2, 3))
+            W, b = self.layers[t + 1]
+            z = activated(layout, z) @ W.T + (0.0 if b is None else b)
+        sums = [[float(self.losses(scores).sum()) for scores in side] for side in z]
+        return np.array(sums), is_kink
+
+
+def _places(task: NetworkTask, size: int) -> list[Array]:
+    """Some parameters of every layer, evenly spaced: place, unit that it feeds, input that it multiplies; -1 is 1."""
+    layers = []
     for W, bias in task.layout.split(np.arange(size)):
+        n_inputs, places = W.shape[1], []
         for block in (W.ravel(), bias):
             if block is not None:
-                places.append(block[np.unique(np.linspace(0, len(block) - 1, min(CHECKED, len(block))).astype(int))])
-    return np.concatenate(places)
+                chosen = np.unique(np.linspace(0, len(block) - 1, min(CHECKED, len(block))).astype(int))
+                unit, source = (chosen, np.full(len(chosen), -1)) if block is bias else np.divmod(chosen, n_inputs)
+                places.append(np.column_stack([block[chosen], unit, source]))
+        layers.append(np.concatenate(places))
+    return layers

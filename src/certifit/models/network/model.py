@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
+from sklearn.utils import Tags
 
 from certifit.data.columns import Array
 from certifit.data.gate import refuse_nonfinite
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import TableEncoder
-from certifit.models.classifier import Classifier
+from certifit.models.certificate import Certificate
+from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses
 from certifit.models.estimator import Regressor
+from certifit.models.metric import Metric
 from certifit.models.network.base import Network
 from certifit.models.network.losses import NetworkLoss
 from certifit.models.network.task import NetworkState, NetworkTask
+
+DEVIANCES = {"poisson": "neg_mean_poisson_deviance", "gamma": "neg_mean_gamma_deviance"}
 
 
 class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
@@ -30,8 +35,11 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
 
     Parameters
     ----------
-    loss : {"squared", "full-squared", "huber", "poisson", "gamma"}, default "squared"
-        (y - z)^2 / 2; (y - z)^2; Huber's of width `delta`, 1.35; half the deviance with mean exp(z).
+    loss : str, default "squared"
+        "squared", "full-squared": (y - z)^2 / 2, (y - z)^2. "huber": Huber's of width `delta`, 1.35. "poisson",
+        "gamma", "exponential", "inverse-gaussian", "tweedie" (of a `power` between 1 and 2, 1.5), "negative-binomial"
+        (variance mu + overdispersion mu^2, 1): half the deviance with mean exp(z). "binomial": the log loss of a share
+        y between 0 and 1.
     hidden_layer_sizes : tuple of int, default (100,)
         Units of every hidden layer; () is a linear model.
     activation : {"relu", "leaky-relu", "tanh", "sigmoid", "identity"}, default "relu"
@@ -88,6 +96,8 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         *,
         loss: str = "squared",
         delta: float = 1.35,
+        power: float = 1.5,
+        overdispersion: float = 1.0,
         activation: str = "relu",
         leak: float = 0.01,
         biases: bool = True,
@@ -144,13 +154,68 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         )
         self.loss = loss
         self.delta = delta
+        self.power = power
+        self.overdispersion = overdispersion
 
-    def partial_fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+    def fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Self:
+        """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target.
+
+        sample_weight: one number per row; weight 2 is the row twice.
+        offset: one number per row, added to its score. exposure: one number > 0 per row, whose log is added to the
+        offset; y stays a count.
+        """
+        return self._fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+
+    def partial_fit(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Self:
         """One pass over more rows, from the weights so far. Nothing is certified: `certify(X, y)` looks at all rows."""
-        return self._partial_fit(X, y, sample_weight=sample_weight)
+        return self._partial_fit(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+
+    def predict(
+        self, X: UserRows, out: OutPath = None, *, offset: UserWeights = None, exposure: UserWeights = None
+    ) -> Predictions:
+        """z, or E y of a loss with a link, for every row. Without an offset or exposure they are 0 and 1: a rate.
+
+        out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
+        """
+        return self._predict(X, out, offset=offset, exposure=exposure)
+
+    def certify(
+        self,
+        X: UserRows,
+        y: UserTarget = None,
+        sample_weight: UserWeights = None,
+        offset: UserWeights = None,
+        exposure: UserWeights = None,
+    ) -> Certificate:
+        """The certificate of this model recomputed on data; no solver takes part."""
+        return self._certify(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
+
+    @property
+    def default_scoring(self) -> str | Metric | None:
+        """What the model is scored by where the user names nothing; None is its own score."""
+        return DEVIANCES.get(self.loss)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._loss().is_of_mean
+        return tags
 
     def _loss(self) -> NetworkLoss:
-        return NetworkLoss(self.loss, float(self.delta))
+        return NetworkLoss(self.loss, float(self.delta), float(self.power), float(self.overdispersion))
 
     def _n_outputs(self) -> int:
         return 1
@@ -161,14 +226,14 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
             return np.zeros(0)
         with np.errstate(over="ignore", invalid="ignore"):
             z = self._outputs(block)[:, 0] * self.size_ + self.level_
-            means = z if self._loss().is_squared else np.exp(z)
+            means = self._loss().mean(z if block.offset is None else z + np.asarray(block.offset))
         if not np.isfinite(means).all():
             refuse_nonfinite(Memory(self.columns_of(block), None, names=self.column_names_))
             raise ValueError("Some rows are so far from those of the fit that predictions leave the numbers.")
         return np.asarray(means)
 
 
-class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
+class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classifier[NetworkTask, NetworkState]):
     """A multi-layer perceptron of classes.
 
     x_0 = x,   x_t = act(W_t x_(t-1) + b_t),   z = W_T x_(T-1) + b_T
@@ -182,6 +247,8 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
     hidden_layer_sizes, activation, leak, biases, output_bias, solver, alpha, batch_size, learning_rate, schedule,
     decay, momentum, max_iter, max_time, least_fall, n_iter_no_change, early_stopping, validation_fraction, n_starts,
     polish, standardize, shuffle, random_state, dtype, start, encoder : as for MLPRegressor
+    class_weight : dict {label: weight}, "balanced" or None, default None
+        Factors of the weights of the rows of every class; "balanced" gives every class the same sum.
 
     Attributes
     ----------
@@ -195,6 +262,67 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
     ([0, 1, 1, 0], True)
     """
 
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (100,),
+        *,
+        class_weight: ClassWeight = None,
+        activation: str = "relu",
+        leak: float = 0.01,
+        biases: bool = True,
+        output_bias: bool = True,
+        solver: str = "adam",
+        alpha: float | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-3,
+        schedule: str = "constant",
+        decay: float = 0.0,
+        momentum: float = 0.9,
+        max_iter: int = 200,
+        max_time: float | None = None,
+        least_fall: float = 1e-4,
+        n_iter_no_change: int = 10,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_starts: int = 1,
+        polish: bool = False,
+        standardize: bool = True,
+        shuffle: bool = True,
+        dtype: str = "float32",
+        random_state: int = 0,
+        start: Sequence[object] | None = None,
+        encoder: TableEncoder | None = None,
+    ) -> None:
+        super().__init__(
+            hidden_layer_sizes,
+            activation=activation,
+            leak=leak,
+            biases=biases,
+            output_bias=output_bias,
+            solver=solver,
+            alpha=alpha,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            schedule=schedule,
+            decay=decay,
+            momentum=momentum,
+            max_iter=max_iter,
+            max_time=max_time,
+            least_fall=least_fall,
+            n_iter_no_change=n_iter_no_change,
+            early_stopping=early_stopping,
+            validation_fraction=validation_fraction,
+            n_starts=n_starts,
+            polish=polish,
+            standardize=standardize,
+            shuffle=shuffle,
+            dtype=dtype,
+            random_state=random_state,
+            start=start,
+            encoder=encoder,
+        )
+        self.class_weight = class_weight
+
     def partial_fit(
         self,
         X: UserRows,
@@ -205,9 +333,10 @@ class MLPClassifier(Network, Classifier[NetworkTask, NetworkState]):
         """One pass over more rows, from the weights so far. classes: all labels there will be, in the first call."""
         return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight)
 
-    def _begin(self, source: Source) -> None:
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, {self.classes_.tolist()}. A classifier needs at least two.")
+    def _add(self, source: Source) -> None:
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight='balanced' needs all rows at once. Give the weights: {label: weight}.")
+        super()._add(source)
 
     def _loss(self) -> NetworkLoss:
         return NetworkLoss("logistic" if len(self.classes_) == 2 else "softmax")

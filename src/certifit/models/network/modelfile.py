@@ -6,12 +6,14 @@ l   sizes of the states    w   parameters    m   steps of the history    s   sta
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from certifit.models.network.layout import Layout
 from certifit.models.record import (
     CLAIM,
+    CLASS_WEIGHT,
     COUNT,
     COUNT_FROM_1,
     LABELLED,
@@ -26,6 +28,7 @@ from certifit.models.record import (
     Field,
     Model,
     Object,
+    OrNull,
     Problems,
     Record,
     Setting,
@@ -139,5 +142,16 @@ NETWORK = Record(
     shown=(_show,),
     told=(lambda metadata: {"alpha": metadata["solution"]["alpha"]},),
 )
-REGRESSOR = NETWORK
-CLASSIFIER = NETWORK | LABELLED
+REGRESSOR = NETWORK | Record(
+    fields={
+        "exposure": Field(OrNull(TEXT), get=lambda model: model.exposure_name_, is_left_out=True),
+        "offset": Field(OrNull(TEXT), get=lambda model: model.offset_name_, is_left_out=True),
+    },
+    derived={
+        "exposure_name_": lambda content: content.metadata.get("exposure"),
+        "offset_name_": lambda content: content.metadata.get("offset"),
+    },
+)
+_WORD = CLASS_WEIGHT.fields["class_weight"]
+assert isinstance(_WORD, Field)
+CLASSIFIER = NETWORK | LABELLED | CLASS_WEIGHT | Record(fields={"class_weight": replace(_WORD, is_left_out=True)})

@@ -23,17 +23,20 @@ def _model(task: NetworkTask) -> Any:
         return Ridge(alpha / task.loss.scale, fit_intercept=has_bias)
     if name == "huber":
         return HuberRegressor(task.loss.delta, alpha, scale=1.0, fit_intercept=has_bias)
-    if name in ("poisson", "gamma"):
-        return GLM(name, "log", alpha=alpha, fit_intercept=has_bias)
+    if task.loss.is_of_mean:
+        return GLM(task.loss.family, task.loss.link, alpha=alpha, fit_intercept=has_bias)
     return LogisticRegression(alpha, fit_intercept=has_bias)
 
 
 def polished(task: NetworkTask, parameters: Array) -> tuple[Array, str]:
     """Parameters with the best output layer for the hidden features, and what is known of it in words."""
     point = np.asarray(parameters, dtype=np.float64).copy()
-    H, y, w = (np.concatenate(part) for part in zip(*(_side(task, point, False)), strict=True))
+    H, y, w, offset = (np.concatenate(part) for part in zip(*(_side(task, point, False)), strict=True))
     before, held_before = _loss(task, point, False), _loss(task, point, True)
-    model = _model(task).fit(H, y, sample_weight=w)
+    if task.loss.is_of_mean:
+        model = _model(task).fit(H, y, sample_weight=w, offset=offset)
+    else:
+        model = _model(task).fit(H, y - offset, sample_weight=w)  # classes have no offset
     W, b = task.layout.split(point)[-1]
     coefficients = np.atleast_2d(model.coef_)
     if len(W) > 1 and len(coefficients) != len(W):
@@ -50,11 +53,13 @@ def polished(task: NetworkTask, parameters: Array) -> tuple[Array, str]:
     return point.astype(parameters.dtype), words
 
 
-def _side(task: NetworkTask, point: Array, is_held: bool) -> list[tuple[Array, Array, Array]]:
+def _side(task: NetworkTask, point: Array, is_held: bool) -> list[tuple[Array, Array, Array, Array]]:
+    """Hidden features, targets, weights and offsets of the rows of one side, per stretch."""
     sides = []
     for part in task.parts():
-        X, y, weight = part.of(is_held)
-        sides.append((forward(task.layout, point, np.asarray(X, dtype=np.float64))[-2], y, weight))
+        X, y, weight, offset = part.of(is_held)
+        H = forward(task.layout, point, np.asarray(X, dtype=np.float64))[-2]
+        sides.append((H, y, weight, np.zeros(len(y)) if offset is None else offset))
     return sides
 
 
@@ -62,8 +67,9 @@ def _loss(task: NetworkTask, point: Array, is_held: bool) -> float:
     """Mean loss of one side; NaN where it has no rows."""
     W, b = task.layout.split(point)[-1]
     value, total = 0.0, 0.0
-    for H, y, weight in _side(task, point, is_held):
+    for H, y, weight, offset in _side(task, point, is_held):
         if len(y):
-            value += float(weight @ task.loss.values(y, H @ W.T + (0.0 if b is None else b)))
+            z = H @ W.T + (0.0 if b is None else b) + offset[:, None]
+            value += float(weight @ task.loss.values(y, z))
             total += float(weight.sum())
     return value / total if total > 0 else float("nan")

@@ -112,7 +112,7 @@ def epoch(task: NetworkTask, rules: Rules, walk: Walk, order: RowOrder) -> float
             *task.loss.compiled,
             part.X,
             part.y,
-            None,
+            part.offset,
             visits,
             walk.parameters,
             walk.first,

@@ -44,12 +44,20 @@ def gemm(dtype: str) -> object:
 
 @dataclass(frozen=True)
 class Units:
-    """What the network sees: (x - mean) / scale, (y - level) / size."""
+    """What the network sees: (x - mean) / scale. z: level + size times its output; size is 1 for scores of a link."""
 
     mean: Array
     scale: Array
     level: float = 0.0
     size: float = 1.0
+
+    def seen(self, loss: NetworkLoss, y: Array, offset: Array | None) -> tuple[Array, Array | None]:
+        """Targets and offsets in the unit of the network's output."""
+        if loss.is_squared:
+            return (y - self.level) / self.size, None if offset is None else offset / self.size
+        if self.level == 0 or not loss.is_of_mean:
+            return y, offset
+        return y, np.full(len(y), self.level) if offset is None else self.level + offset
 
 
 @dataclass(frozen=True)
@@ -70,17 +78,18 @@ class Part:
     block: Block
     X: Array
     y: Array
+    offset: Array | None
     weight: Array | None
     held: Array | None
 
-    def of(self, is_held: bool) -> tuple[Array, Array, Array]:
-        """Rows, targets and weights of one side."""
+    def of(self, is_held: bool) -> tuple[Array, Array, Array, Array | None]:
+        """Rows, targets, weights and offsets of one side."""
         weight = np.ones(len(self.y)) if self.weight is None else self.weight
-        if self.held is None:
-            none = slice(0, 0) if is_held else slice(None)
-            return self.X[none], self.y[none], weight[none]
-        chosen = self.held if is_held else ~self.held
-        return np.ascontiguousarray(self.X[chosen]), self.y[chosen], weight[chosen]
+        chosen: slice[int | None, int | None, None] | Array = slice(0, 0) if is_held else slice(None)
+        if self.held is not None:
+            chosen = self.held if is_held else ~self.held
+        offset = None if self.offset is None else self.offset[chosen]
+        return np.ascontiguousarray(self.X[chosen]), self.y[chosen], weight[chosen], offset
 
 
 class NetworkTask:
@@ -110,7 +119,8 @@ class NetworkTask:
             d = source.n_features
             units = self._moments(source) if standardize else Units(np.zeros(d), np.ones(d))
         self.units = units
-        self.is_level = loss.is_squared and sums.low == sums.high == units.level  # scores of 0 are the answer
+        is_level = sums.low == sums.high == units.level
+        self.is_level = loss.is_squared and is_level and not self._has_offset()  # scores of 0 are the answer
         batch = min(ROWS_OF_DEFAULT, max(self.sum_weight, 1.0))
         self.alpha = ALPHA_OF_DEFAULT / batch if alpha is None else alpha
 
@@ -123,11 +133,45 @@ class NetworkTask:
         scale[rough] = sharp_spreads(source, rough)
         scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
         mean = np.asarray(moments.means[0]).reshape(d)
+        if self.loss.is_of_mean:
+            return Units(mean, scale, self._best_constant())
         if not self.loss.is_squared:
             return Units(mean, scale)
+        if self._has_offset():
+            return Units(mean, scale, *self._residual_moments())
         level, size = self.target
         size = sharp_target_spread(source) if abs(level) > SHARP_FROM * size else size
         return Units(mean, scale, level, size if 0 < size < np.inf else 1.0)
+
+    def _has_offset(self) -> bool:
+        return next(iter(self.source.stretches())).offset is not None
+
+    def _residual_moments(self) -> tuple[float, float]:
+        """Mean and standard deviation of y less the offset; 1 where it does not vary."""
+        total, level, squares = 0.0, 0.0, 0.0
+        for block in self.source.stretches():
+            y, weight, offset = _columns(block)
+            r, n = y - offset, float(weight.sum())
+            if n > 0:
+                mean = float(weight @ r) / n
+                away, total = mean - level, total + n
+                squares += float(weight @ np.square(r - mean)) + away * away * n * (total - n) / total
+                level += away * n / total
+        size = float(np.sqrt(squares / total))
+        return level, size if 0 < size < np.inf else 1.0
+
+    def _best_constant(self) -> float:
+        """The score of all rows whose means have the mean of the targets: log(sum y / sum exposure) of a log link."""
+        loss, total, exposure = self.loss, 0.0, 0.0
+        for block in self.source.stretches():
+            y, weight, offset = _columns(block)
+            self._check_target(block, y, weight)
+            with np.errstate(over="ignore"):
+                total, exposure = total + float(weight @ y), exposure + float(weight @ np.exp(offset))
+        mean = total / (self.sum_weight if loss.link == "logit" else exposure)
+        with np.errstate(divide="ignore"):
+            level = loss.formula.score(mean) if mean > 0 else 0.0
+        return level if np.isfinite(level) else 0.0
 
     def parts(self) -> Iterator[Part]:
         """All stretches, converted."""
@@ -150,12 +194,16 @@ class NetworkTask:
             raise ValueError("A network needs a target.")
         y = np.asarray(block.y, dtype=np.float64)
         weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
-        wrong = self.loss.illegal(y if weight is None else y[weight > 0])
-        if wrong:
-            raise ValueError(wrong)
+        self._check_target(block, y, weight)
+        offset = None if block.offset is None else np.asarray(block.offset, dtype=np.float64)
+        target, offset = self.units.seen(self.loss, y, offset)
         seen = self._seen(block)
-        y = (y - self.units.level) / self.units.size
-        return Part(number, block, seen, np.ascontiguousarray(y), weight, self._held_rows(block))
+        return Part(number, block, seen, np.ascontiguousarray(target), offset, weight, self._held_rows(block))
+
+    def _check_target(self, block: Block, y: Array, weight: Array | None) -> None:
+        """Refuse targets that the loss does not know; rows of weight 0 are none."""
+        legal = y if weight is None else np.where(weight > 0, y, 0.5)  # 0.5 is legal in every family
+        self.loss.check_target(legal, block.first_row)
 
     def _seen(self, block: Block) -> Array:
         """The rows as the network sees them, some at a time: no copy of all in float64."""
@@ -200,8 +248,8 @@ class NetworkTask:
         point = np.ascontiguousarray(parameters, dtype=KINDS[self.dtype])
         value, gradient, total = 0.0, np.zeros(self.layout.n_parameters), 0.0
         for part in self.parts():
-            X, y, weight = part.of(False)
-            some, slope = call(*self.shape(), *self.loss.compiled, X, y, None, weight, point, n_threads())
+            X, y, weight, offset = part.of(False)
+            some, slope = call(*self.shape(), *self.loss.compiled, X, y, offset, weight, point, n_threads())
             value, gradient, total = value + some, gradient + slope, total + float(weight.sum())
         weights = np.where(self.layout.is_weight(), np.asarray(point, dtype=np.float64), 0.0)
         return value / total + self.penalty(point), gradient / total + self.alpha * weights
@@ -210,9 +258,9 @@ class NetworkTask:
         """Mean loss of the rows that are held out; NaN where there are none."""
         value, total = 0.0, 0.0
         for part in self.parts():
-            X, y, weight = part.of(True)
+            X, y, weight, offset = part.of(True)
             if len(y):
-                z = self.scores(parameters, X)
+                z = self.scores(parameters, X) + (0.0 if offset is None else offset[:, None])
                 value, total = value + float(weight @ self.loss.values(y, z)), total + float(weight.sum())
         return value / total if total > 0 else float("nan")
 
@@ -227,3 +275,11 @@ class NetworkTask:
         """What is remembered of the data."""
         mean, sd = self.target
         return {"n_rows": self.n_rows, "sum_weight": self.sum_weight, "target_mean": mean, "target_sd": sd}
+
+
+def _columns(block: Block) -> tuple[Array, Array, Array]:
+    """Targets, weights and offsets of rows."""
+    y = np.asarray(block.y, dtype=np.float64)
+    offset = np.zeros(len(y)) if block.offset is None else np.asarray(block.offset, dtype=np.float64)
+    weight = np.ones(len(y)) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
+    return y, weight, offset

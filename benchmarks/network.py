@@ -1,0 +1,150 @@
+"""Networks beside scikit-learn and torch: wall and CPU seconds of runs that take turns, and accuracy on new rows.
+
+    OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2 python -m benchmarks.network [large] [small] [--rounds 3] [--seeds 3]
+
+large: Fashion-MNIST (Debian's dataset-fashion-mnist; without it 60,000 made rows), layers 784-100-100-10, float32,
+batches of 200, Adam with step 1e-3, 10 epochs. small: 1,000 rows of 20 columns, layers 20-32-1, 200 epochs. torch has
+its fused Adam, rows shuffled once per epoch and batches as views of them; scikit-learn gets float32. Our fit has its
+certificate inside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+import certifit as cf
+from benchmarks.turns import in_turns
+
+FASHION = Path("/usr/share/datasets/fashion-mnist")
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "2"))
+
+
+@dataclass(frozen=True)
+class Race:
+    """Rows, layers and epochs."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    new_X: np.ndarray
+    new_y: np.ndarray
+    hidden: tuple[int, ...]
+    epochs: int
+
+
+def large() -> Race:
+    """60,000 pictures."""
+    if FASHION.exists():
+        X, new_X = (_images(f"{part}-images-idx3-ubyte.gz") for part in ("train", "t10k"))
+        y, new_y = (_labels(f"{part}-labels-idx1-ubyte.gz") for part in ("train", "t10k"))
+        return Race("large, Fashion-MNIST", X, y, new_X, new_y, (100, 100), 10)
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(10, 784))
+    y = rng.integers(0, 10, 70_000)
+    X = (0.1 * centres[y] + rng.normal(size=(70_000, 784))).astype(np.float32)
+    return Race("large, made", X[:60_000], y[:60_000], X[60_000:], y[60_000:], (100, 100), 10)
+
+
+def _images(name: str) -> np.ndarray:
+    pixels = np.frombuffer(gzip.decompress((FASHION / name).read_bytes()), dtype=np.uint8, offset=16)
+    return (pixels.reshape(-1, 784) / np.float32(255)).astype(np.float32)
+
+
+def _labels(name: str) -> np.ndarray:
+    return np.frombuffer(gzip.decompress((FASHION / name).read_bytes()), dtype=np.uint8, offset=8).astype(np.int64)
+
+
+def small() -> Race:
+    """1,000 rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 20)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) > 0).astype(np.int64)
+    return Race("small", X[:1_000], y[:1_000], X[1_000:], y[1_000:], (32,), 200)
+
+
+def ours(race: Race, seed: int) -> float:
+    """Accuracy on new rows."""
+    model = cf.MLPClassifier(
+        race.hidden, batch_size=200, max_iter=race.epochs, least_fall=0.0, standardize=False, random_state=seed
+    )
+    model.fit(race.X, race.y)
+    assert model.certificate_.holds
+    return float(model.score(race.new_X, race.new_y))
+
+
+def scikit_learn(race: Race, seed: int) -> float:
+    """Accuracy on new rows."""
+    from sklearn.neural_network import MLPClassifier
+
+    model = MLPClassifier(
+        race.hidden, batch_size=200, max_iter=race.epochs, tol=0.0, n_iter_no_change=race.epochs, random_state=seed
+    )
+    return float(model.fit(race.X, race.y).score(race.new_X, race.new_y))
+
+
+def torch(race: Race, seed: int) -> float:
+    """Accuracy on new rows."""
+    import torch
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(THREADS)
+    sizes = (race.X.shape[1], *race.hidden, int(race.y.max()) + 1)
+    layers: list[torch.nn.Module] = []
+    for a, b in pairwise(sizes):
+        layers += [torch.nn.Linear(a, b), torch.nn.ReLU()]
+    network = torch.nn.Sequential(*layers[:-1])
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+    X, y = torch.from_numpy(race.X), torch.from_numpy(race.y)
+    for _ in range(race.epochs):
+        order = torch.randperm(len(X))
+        rows, classes = X[order], y[order]
+        for begin in range(0, len(X), 200):
+            optimiser.zero_grad(set_to_none=True)
+            scores = network(rows[begin : begin + 200])
+            torch.nn.functional.cross_entropy(scores, classes[begin : begin + 200]).backward()
+            optimiser.step()
+    with torch.no_grad():
+        return float((network(torch.from_numpy(race.new_X)).argmax(1).numpy() == race.new_y).mean())
+
+
+RIVALS: dict[str, Callable[[Race, int], float]] = {"certifit": ours, "scikit-learn": scikit_learn, "torch": torch}
+
+
+def run(race: Race, rounds: int, seeds: int) -> None:
+    """A line per library, and the ratio to the faster of the others."""
+    at = {"seed": 0}
+    accuracy: dict[str, list[float]] = {name: [] for name in RIVALS}
+
+    def once(name: str) -> Callable[[], None]:
+        return lambda: accuracy[name].append(RIVALS[name](race, at["seed"]))
+
+    walls, cpus = {name: np.inf for name in RIVALS}, {name: np.inf for name in RIVALS}
+    for k in range(max(rounds, seeds)):
+        at["seed"] = k % seeds
+        for name, timed in in_turns({name: once(name) for name in RIVALS}, 1).items():
+            walls[name], cpus[name] = min(walls[name], timed.wall), min(cpus[name], timed.cpu)
+    for name in RIVALS:
+        mean = float(np.mean(accuracy[name][:seeds]))
+        print(f"{race.name:22} {name:12} {walls[name]:8.3f} s, {cpus[name]:8.3f} s of CPU, {100 * mean:.2f} % right")
+    wall, cpu = (min(v for k, v in times.items() if k != "certifit") / times["certifit"] for times in (walls, cpus))
+    print(f"{race.name:22} the faster of the others takes {wall:.2f}x our time, {cpu:.2f}x our CPU")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("races", nargs="*", default=["large", "small"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    for name in options.races:
+        run({"large": large, "small": small}[name](), options.rounds, options.seeds)
