@@ -491,9 +491,7 @@ def _class_weight_problems(content: Content) -> Iterator[Problems]:
 CLASS_WEIGHT = Record(
     fields={"class_weight": Field(OrNull(one_of("balanced", "given")), get=_word_of_weights)},
     arrays={
-        "class_weight": Array(
-            ("K",), at="class_weight_", when=lambda metadata: metadata.get("class_weight") is not None
-        )
+        "class_weight": Array(("K",), at="class_weight_", when=lambda stored: stored.get("class_weight") is not None)
     },
     settings={"class_weight": Setting(_asked_weight, _given_weight)},
     derived={"class_weight_": lambda content: content.arrays.get("class_weight")},
