@@ -104,14 +104,14 @@ def test_every_folder_has_its_place_in_the_table():
 @pytest.mark.parametrize(
     "text, module, expected",
     [
-        ("import certifit.cli", "data.gate", ["cli"]),
-        ("def f():\n    from certifit.models import linear", "data.gate", ["models"]),
-        ("from certifit import threads", "data.gate", ["threads"]),
-        ("from ..models.base import x", "data.gate", ["models.base"]),
-        ("from . import source", "data.gate", ["data"]),
-        ("import_module('certifit.report')", "data.gate", ["report"]),
-        ("import certifit\nprint(certifit.Ridge)", "data.gate", ["Ridge"]),
-        ("import numpy", "data.gate", []),
+        ("import certifit.cli", "data.user_input", ["cli"]),
+        ("def f():\n    from certifit.models import linear", "data.user_input", ["models"]),
+        ("from certifit import threads", "data.user_input", ["threads"]),
+        ("from ..models.base import x", "data.user_input", ["models.base"]),
+        ("from . import source", "data.user_input", ["data"]),
+        ("import_module('certifit.report')", "data.user_input", ["report"]),
+        ("import certifit\nprint(certifit.Ridge)", "data.user_input", ["Ridge"]),
+        ("import numpy", "data.user_input", []),
     ],
 )
 def test_every_form_of_import_is_seen(text, module, expected):

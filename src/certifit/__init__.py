@@ -97,7 +97,7 @@ _MODULES = {
         "load",
         "verify",
     ),
-    "models.watch": ("progress",),
+    "models.callbacks": ("progress",),
     "models.peers.audit": ("audit",),
     "models.peers.convert": (
         "from_sklearn",

@@ -105,6 +105,7 @@ from certifit.models.adaboost_r2.model import AdaBoostRegressor as AdaBoostRegre
 from certifit.models.boosting.model import GradientBoostingClassifier as GradientBoostingClassifier
 from certifit.models.boosting.model import GradientBoostingRegressor as GradientBoostingRegressor
 from certifit.models.calibrated.model import Calibrated as Calibrated
+from certifit.models.callbacks import progress as progress
 from certifit.models.composite import OneVsRestClassifier as OneVsRestClassifier
 from certifit.models.discriminant.model import GaussianDiscriminant as GaussianDiscriminant
 from certifit.models.ensembles.bagging import BaggingClassifier as BaggingClassifier
@@ -144,7 +145,6 @@ from certifit.models.svm.model import SVC as SVC
 from certifit.models.svm.regression import SVR as SVR
 from certifit.models.trees.model import DecisionTreeClassifier as DecisionTreeClassifier
 from certifit.models.trees.model import DecisionTreeRegressor as DecisionTreeRegressor
-from certifit.models.watch import progress as progress
 from certifit.runtime import memory as memory
 from certifit.runtime import threads as threads
 from certifit.runtime import work as work

@@ -8,9 +8,9 @@ import pytest
 
 import certifit as cf
 from certifit.cli import models
-from certifit.cli.goal import settle
 from certifit.cli.predict import offset_roles, offsets_there
 from certifit.cli.request import Request
+from certifit.cli.what_to_fit import settle
 from certifit.models.learner import Command
 from certifit.models.table import LEARNERS
 
@@ -48,7 +48,7 @@ def every_task(monkeypatch):
     takers = {command.name: models.Kind(LEARNERS["ridge"], command) for command in commands}
     kinds = models.KINDS | takers
     monkeypatch.setattr(models, "KINDS", kinds)
-    monkeypatch.setattr("certifit.cli.goal.KINDS", kinds)
+    monkeypatch.setattr("certifit.cli.what_to_fit.KINDS", kinds)
     for kind, row in takers.items():
         more = models.COMPARED[row.command.goal] if row.command.goal == "classes" else ()
         monkeypatch.setitem(models.COMPARED, row.command.goal, (kind, *more))

@@ -9,8 +9,8 @@ import pytest
 import certifit as cf
 from certifit.cli.progress import Display, rows_line, time_line
 from certifit.data.arrow import ArrowSource
-from certifit.data.changed import Picked
 from certifit.data.source import Memory
+from certifit.data.source_wrappers import Picked
 from certifit.selection.folds.engine import has_sums
 
 

@@ -101,7 +101,7 @@ def test_no_folds_are_as_before(cli, data):
     "options", [["--degree", "2"], ["--no-intercept"], ["--categories", "k"], ["--weight", "w"]], ids=" ".join
 )
 def test_every_way_to_fit_is_cross_validated(cli, options, monkeypatch):
-    monkeypatch.setattr("certifit.cli.goal.N_REFITTED", 5)
+    monkeypatch.setattr("certifit.cli.what_to_fit.N_REFITTED", 5)
     rng = np.random.default_rng(0)
     a = rng.normal(size=40).round(3)
     gaps = ["" if i % 9 == 4 else value for i, value in enumerate(a)]
@@ -116,7 +116,7 @@ def test_every_way_to_fit_is_cross_validated(cli, options, monkeypatch):
 
 
 def test_refits_that_nobody_asked_for_are_few(cli, data, monkeypatch):
-    monkeypatch.setattr("certifit.cli.goal.FREE_CELLS", 100)
+    monkeypatch.setattr("certifit.cli.what_to_fit.FREE_CELLS", 100)
     result = cli("fit", data, "-t", "y", "-o", "out", "--degree", "2")
     assert result.exit_code == 0 and "Ridge needs a refit" in result.stdout and "add --cv 10" in result.stdout
     assert [row["name"] for row in validation_of()["rows"]] == ["least squares", "mean of y"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from certifit.data.gate import canonical
+from certifit.data.user_input import canonical
 
 
 def good(rng, index, n_rows=9000, n_columns=50):

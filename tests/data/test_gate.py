@@ -14,7 +14,7 @@ from learners import ROWS
 from sklearn.base import clone
 
 import certifit as cf
-from certifit.data.gate import fit_source, predict_rows
+from certifit.data.user_input import fit_source, predict_rows
 
 NAMES = ["age", "pay", "size"]
 

@@ -19,9 +19,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from tables import Numbers, in_memory, table_of_numbers
 
 import certifit as cf
-from certifit.data.gate import class_source, fit_source, predict_rows, predict_source, unlabelled_source
 from certifit.data.roles import Roles
 from certifit.data.source import Batches, Block, Memory, join
+from certifit.data.user_input import class_source, fit_source, predict_rows, predict_source, unlabelled_source
 from certifit.data.view import Target
 from certifit.statistics.gram import counted, gram
 

@@ -9,8 +9,8 @@ import pytest
 from tables import Numbers
 
 import certifit as cf
-from certifit.data.changed import Picked
 from certifit.data.source import Batches, Block, Memory
+from certifit.data.source_wrappers import Picked
 from certifit.data.view import Target
 from certifit.models.glm import newton
 

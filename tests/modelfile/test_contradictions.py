@@ -15,7 +15,7 @@ import certifit as cf
 from certifit.modelfile import ModelFileError, container
 from certifit.modelfile.files import from_bytes, to_bytes
 from certifit.modelfile.schema import refuse_any
-from certifit.models.agreement import are_inverse_roots, inverse_problems, is_orthonormal
+from certifit.models.file_checks import are_inverse_roots, inverse_problems, is_orthonormal
 
 
 def check_inverse(*given: Any) -> None:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit.minimise.steps import COLUMNS, Steps, Watch, watched
-from certifit.models import watch
+from certifit.models import callbacks
 from certifit.models.table import STORED
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
@@ -327,12 +327,12 @@ def test_scikit_learns_own_callbacks_and_pipelines_take_our_models(capsys: Any) 
 
 
 def test_scripts_show_no_progress_and_asking_shows_it(monkeypatch: Any) -> None:
-    assert not watch.shows_progress()
+    assert not callbacks.shows_progress()
     with cf.progress(True):
-        assert watch.shows_progress()
+        assert callbacks.shows_progress()
     monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert not watch.shows_progress()  # a prompt without a terminal
+    assert not callbacks.shows_progress()  # a prompt without a terminal
     with pytest.raises(TypeError, match="True or False"), cf.progress("yes"):  # type: ignore[arg-type]
         pass
 
@@ -340,9 +340,9 @@ def test_scripts_show_no_progress_and_asking_shows_it(monkeypatch: Any) -> None:
 def test_a_long_fit_draws_a_line_and_takes_it_away(monkeypatch: Any) -> None:
     drawn = io.StringIO()
     drawn.isatty = lambda: True  # type: ignore[method-assign]
-    monkeypatch.setattr(watch, "PATIENCE", 0.0)
+    monkeypatch.setattr(callbacks, "PATIENCE", 0.0)
     monkeypatch.setattr("sys.stderr", drawn)
-    line = watch.ProgressLine("Ridge")
+    line = callbacks.ProgressLine("Ridge")
     with line as tell:
         deadline = time.perf_counter() + 30
         while line._line is None and time.perf_counter() < deadline:

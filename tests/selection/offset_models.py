@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
 import certifit as cf
-from certifit.data.gate import fit_source, predict_rows, predict_source
 from certifit.data.source import Block, Source
+from certifit.data.user_input import fit_source, predict_rows, predict_source
 
 N = 60
 DEVIANCE = "neg_mean_poisson_deviance"

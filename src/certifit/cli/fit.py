@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.goal import affordable, held_out, refuse_constant, separation_of, settle, validated
 from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.what_to_fit import affordable, held_out, refuse_constant, separation_of, settle, validated
 from certifit.data.roles import CLASSES
 from certifit.models.learner import Simplicity
 

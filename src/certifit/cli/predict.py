@@ -38,7 +38,7 @@ def offset_options(command: Command) -> Command:
 
 def offset_roles(fitted: Any, **columns: str | None) -> dict[str, str | None]:
     """The columns that the model reads as offset and exposure: the given ones, else those of its fit."""
-    from certifit.data.gate import takes
+    from certifit.data.user_input import takes
 
     roles = {}
     for role, name in columns.items():
@@ -309,7 +309,7 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     """Labels, and the probabilities of all classes where wanted."""
     import pyarrow as pa
 
-    from certifit.cli.goal import spelt
+    from certifit.cli.what_to_fit import spelt
     from certifit.data.files import record_batch
     from certifit.data.source import RowError
     from certifit.report.passes import with_offset

@@ -145,8 +145,8 @@ def _clock(seconds: float) -> str:
 
 
 def _watched(source: Any, display: Display) -> Any:
-    from certifit.data.changed import Wrapped
     from certifit.data.source import Block
+    from certifit.data.source_wrappers import Wrapped
 
     class Watched(Wrapped):
         """A source that reports what is read from it."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from certifit.report import folder, text
 from certifit.report.coefficients import CHOSEN
-from certifit.report.deciding import spoken
 from certifit.report.tables import SCORES, class_rows, leader_rows, parameter, shown_groups, shown_rows
+from certifit.report.what_decides import spoken
 
 # A longer table of coefficients is left to the report.
 MOST_COEFFICIENTS = 20

@@ -212,13 +212,13 @@ class Source:
 
     def through(self, row_map: RowMap) -> Source:
         """This source with every stretch mapped when it is read."""
-        from certifit.data.changed import Mapped
+        from certifit.data.source_wrappers import Mapped
 
         return Mapped(self, row_map)
 
     def weighted(self, times: Callable[[Block], Array]) -> Source:
         """This source with every weight multiplied by `times`, a number per row; weight 0 is no row."""
-        from certifit.data.changed import Weighted
+        from certifit.data.source_wrappers import Weighted
 
         return Weighted(self, times)
 
@@ -230,7 +230,7 @@ class Source:
 
     def select(self, columns: Sequence[str]) -> Source:
         """The same rows with only these feature columns."""
-        from certifit.data.changed import chosen_columns
+        from certifit.data.source_wrappers import chosen_columns
 
         return chosen_columns(self, columns)
 

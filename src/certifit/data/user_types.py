@@ -1,7 +1,7 @@
 """Types of what users pass to fit, predict and certify, and of what they get back.
 
 NumPy, SciPy, pandas, polars and Arrow share no base class. `ArrayLike` is NumPy's name for numbers, nested lists of
-them and every object with `__array__`: arrays, series and frames of all these libraries. The gate (`data/gate.py`)
+them and every object with `__array__`: arrays, series and frames of all these libraries. `data/user_input.py`
 checks at run time what a type cannot express: shapes, dates, masks, missing values. `taken` picks rows of any of them.
 """
 

@@ -22,8 +22,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.data.user_types import n_samples, taken
 from certifit.evaluation.metrics.intervals import drawn_rows, generator
 from certifit.evaluation.metrics.rows import numbers

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError
+from certifit.data.user_input import unchanged_on_error
 from certifit.maps.rows import Array, finite_rows, first_non_finite, input_names, right_length, set_names, validated
 
 Term = tuple[tuple[int, int], ...]  # (feature, power) of each factor, features ascending; () is the constant

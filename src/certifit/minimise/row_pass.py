@@ -17,7 +17,7 @@ from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.gradient_descent import Schedule, factor_at
 from certifit.runtime import core, n_threads
-from certifit.statistics.oracle import curvature_of
+from certifit.statistics.loss_sums import curvature_of
 
 SCHEDULES = ("constant", "inverse", "inverse-root")  # in the order of cpp/stochastic.hpp
 SMOOTHNESS = {0: 0.25, 3: 1.0}  # largest l'' of the compiled losses that have one

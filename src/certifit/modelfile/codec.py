@@ -21,8 +21,8 @@ from certifit.modelfile.maps import Maps, close_maps, dump_maps, maps_spec, no_m
 from certifit.modelfile.nesting import CHILDREN, fold, is_nested, refuse_deep, refuse_many, unfold
 from certifit.modelfile.schema import brief, check, check_arrays, plain, refuse_any, stored_spec
 from certifit.modelfile.texts import LABELS, build_labels, dump_labels, label_arrays
-from certifit.models.agreement import tolerance_problems
 from certifit.models.certificate import Certificate, least_certain
+from certifit.models.file_checks import tolerance_problems
 from certifit.models.learner import Learner, Param
 from certifit.models.record import (
     TEXT,

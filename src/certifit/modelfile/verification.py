@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.data.gate import takes
 from certifit.data.source import Block, Source
+from certifit.data.user_input import takes
 from certifit.exact.proof import MOST_MINUTES, ExactProof, refuse_long
 from certifit.modelfile.codec import children_of, record_of
 from certifit.modelfile.files import load

@@ -19,9 +19,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source, tree_sum
+from certifit.data.user_input import class_source, predict_rows, predict_source, refuse_nonfinite
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.models.certificate import Certificate

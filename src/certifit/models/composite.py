@@ -20,11 +20,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from certifit.data.changed import OneAgainstRest
 from certifit.data.columns import Array
-from certifit.data.gate import class_source, predict_source
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
+from certifit.data.source_wrappers import OneAgainstRest
+from certifit.data.user_input import class_source, predict_source
 from certifit.data.user_types import UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.minimise.steps import full_row

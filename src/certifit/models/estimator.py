@@ -28,7 +28,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.files import write_predictions
-from certifit.data.gate import (
+from certifit.data.source import Block, RowError, Source
+from certifit.data.user_input import (
     fit_source,
     predict_rows,
     predict_source,
@@ -36,19 +37,18 @@ from certifit.data.gate import (
     unchanged_on_error,
     unlabelled_source,
 )
-from certifit.data.source import Block, RowError, Source
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import closed_form_row
 from certifit.models.adapter import learner_of
+from certifit.models.callbacks import CallbackSupport, fit_watch
 from certifit.models.certificate import Certificate
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.learner import Told
 from certifit.models.metric import Metric
 from certifit.models.parameters import refuse_elsewhere
-from certifit.models.watch import CallbackSupport, fit_watch
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.gram import ColumnRange

@@ -27,8 +27,8 @@ from certifit.models.least_squares.fold_path import FoldPath
 from certifit.models.least_squares.influence import LeftOut, LeftOutFits
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads
+from certifit.statistics.loss_sums import HeldOut, joined_by_split
 from certifit.statistics.moments import row_sums
-from certifit.statistics.oracle import HeldOut, joined_by_split
 
 Candidate = Mapping[str, Any]  # values of parameters, by name
 RowMetric = Callable[[Array, Array], Array]  # (y or codes, E y or log p(k | x)) -> a number per row

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.inference.least_squares import Inference
 from certifit.maps import Polynomial, TableEncoder
 from certifit.minimise.problem import Run

@@ -65,7 +65,7 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
 deciding      None, or what decides between classes: what: words | odds | spreads, labels, n_columns, rows, first those
               that decide most [{name, column, is_share (mean is a share of rows), log_odds,
               evidence, count, mean, sd: a number per class, or None}],
-              sentences; see report/deciding.py for the formulas
+              sentences; see report/what_decides.py for the formulas
 splits        None, or of a model of trees: nodes (None, or of a single tree, in the order of reading [{node, depth,
               reached_by, question, answer, share, parts (shares of the classes, or where the mean lies), is_cut,
               n_rows, ...}]), labels, n_nodes, columns [{name, share (of the gains of all splits), low, high}], n_other,

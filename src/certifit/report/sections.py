@@ -17,7 +17,6 @@ from html import unescape
 from certifit.report import text
 from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts, path_facts
-from certifit.report.deciding import deciding_facts
 from certifit.report.facts import Fit
 from certifit.report.influence import influence_facts, outlier_facts
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
@@ -27,18 +26,19 @@ from certifit.report.pictures import (
     coefficients,
     confusion,
     convergence,
-    deciding,
     influence,
     kernels,
     residuals,
     roc_and_precision,
     selection,
     splits,
+    what_decides,
 )
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.similarity import similarity_facts
 from certifit.report.splits import split_facts
 from certifit.report.text import Table
+from certifit.report.what_decides import deciding_facts
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ PICTURES = (
     Picture("calibration", "probabilities", calibration.draw_calibration, "Calibration.", _calibration),
     Picture("roc", "probabilities", roc_and_precision.draw_roc, "ROC curve.", _roc),
     Picture("precision", "probabilities", roc_and_precision.draw_precision, "Precision and recall.", _precision),
-    Picture("deciding", "deciding", deciding.draw, "What decides.", _deciding),
+    Picture("deciding", "deciding", what_decides.draw, "What decides.", _deciding),
     Picture("tree", "splits", splits.draw_tree, "The tree.",
             "Each line is a node: what its rows have in common (thresholds to three digits), its answer, its share of "
             "the weight, and its classes, or where its mean lies between the least and the largest."),

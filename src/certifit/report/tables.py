@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from certifit.report import text
-from certifit.report.deciding import spoken
 from certifit.report.text import Table
+from certifit.report.what_decides import spoken
 
 Cell = tuple[str, str]
 

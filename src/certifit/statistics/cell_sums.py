@@ -22,8 +22,8 @@ import scipy.sparse as sp
 
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, dense_rows
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics.gram import Scaling, summed
 

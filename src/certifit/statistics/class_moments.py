@@ -23,7 +23,7 @@ import numpy as np
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import MOST_CANCELLED
 from certifit.statistics.gram import STILL_SHARE, CellGrams, Gram, Scaling, cell_grams
 
@@ -69,10 +69,10 @@ class ClassScatter:
         factors = np.divide(shares, self.weight, out=np.zeros(len(shares)), where=self.weight > 0)
         if self.low is None:
             return np.tensordot(factors, self.scatter, 1), None
-        total: tf.Pair = (np.zeros(self.scatter.shape[1:]), np.zeros(self.scatter.shape[1:]))
+        total: dd.Pair = (np.zeros(self.scatter.shape[1:]), np.zeros(self.scatter.shape[1:]))
         for k in np.flatnonzero(shares):
             times = (np.asarray(factors[k]), np.zeros(()))
-            total = tf.add(total, tf.multiply((self.scatter[k], self.low[k]), times))
+            total = dd.add(total, dd.multiply((self.scatter[k], self.low[k]), times))
         return total
 
     def total_covariance(self) -> Array:
@@ -125,18 +125,18 @@ def about_mean(gram: Gram) -> tuple[float, Array, Array, Array | None]:
     mean = (away, zero)
     pair = (sums, gram.low[:d, d])
     cross = _outer(pair, mean)
-    mass = tf.multiply(_outer(mean, mean), (np.asarray(total), np.asarray(gram.low[d, d])))
-    out = tf.add((squares, gram.low[:d, :d]), (-cross[0], -cross[1]))
-    out = tf.add(out, (-cross[0].T, -cross[1].T))
-    scatter, low = tf.add(out, mass)
+    mass = dd.multiply(_outer(mean, mean), (np.asarray(total), np.asarray(gram.low[d, d])))
+    out = dd.add((squares, gram.low[:d, :d]), (-cross[0], -cross[1]))
+    out = dd.add(out, (-cross[0].T, -cross[1].T))
+    scatter, low = dd.add(out, mass)
     is_still = np.diagonal(scatter) <= STILL_SHARE * np.diagonal(squares)
     for part in (scatter, low):
         part[is_still], part[:, is_still] = 0.0, 0.0
     return total, away, scatter, low
 
 
-def _outer(a: tf.Pair, b: tf.Pair) -> tf.Pair:
-    return tf.multiply((a[0][:, None], a[1][:, None]), (b[0][None, :], b[1][None, :]))
+def _outer(a: dd.Pair, b: dd.Pair) -> dd.Pair:
+    return dd.multiply((a[0][:, None], a[1][:, None]), (b[0][None, :], b[1][None, :]))
 
 
 PIECE_ROWS = 1024
@@ -210,7 +210,7 @@ def _of_class(
 ) -> tuple[Array, Array, Array, Array, Array]:
     is_own = is_own & (w > 0)
     share = (w[is_own] / whole)[:, None]
-    hi, lo = tf.two_sum(x[is_own], -mean)
+    hi, lo = dd.two_sum(x[is_own], -mean)
     if len(root) == 1:
         u = hi * root[0]
         return share.sum(), (share * hi).sum(axis=0), (share * hi * hi).sum(axis=0), *_squares(share, u)
@@ -224,12 +224,12 @@ def _squares(share: Array, u: Array) -> tuple[Array, Array]:
 
 def _twofold_product(hi: Array, lo: Array, root: Array) -> Array:
     """z T' for rows z = hi + lo and a lower triangle T."""
-    total: tf.Pair = (np.zeros(hi.shape), np.zeros(hi.shape))
+    total: dd.Pair = (np.zeros(hi.shape), np.zeros(hi.shape))
     for j in range(len(root)):
         used = slice(j, None)
         entries = root[None, used, j]
-        term = tf.multiply((hi[:, j, None], lo[:, j, None]), (entries, np.zeros_like(entries)))
-        total[0][:, used], total[1][:, used] = tf.add((total[0][:, used], total[1][:, used]), term)
+        term = dd.multiply((hi[:, j, None], lo[:, j, None]), (entries, np.zeros_like(entries)))
+        total[0][:, used], total[1][:, used] = dd.add((total[0][:, used], total[1][:, used]), term)
     return total[0]
 
 
@@ -277,11 +277,11 @@ def _remainders(stretch: Block, columns: Array, others: Array, times: Array, sta
         x = dense_rows(part.X)[_own_rows(part)]
         for i, j in enumerate(columns):
             used = np.flatnonzero(times[i])
-            left, sizes = tf.two_sum(x[:, j], -start[j]), np.abs(x[:, j]) + abs(start[j])
+            left, sizes = dd.two_sum(x[:, j], -start[j]), np.abs(x[:, j]) + abs(start[j])
             for k, t in zip(others[used], times[i][used], strict=True):
-                away = tf.two_sum(x[:, k], -start[k])
+                away = dd.two_sum(x[:, k], -start[k])
                 factor = np.full(len(x), -t)
-                left = tf.add(left, tf.multiply(away, (factor, np.zeros(len(x)))))
+                left = dd.add(left, dd.multiply(away, (factor, np.zeros(len(x)))))
                 sizes += abs(t) * (np.abs(x[:, k]) + abs(start[k]))
             allowed = 2.0**-52 * sizes
             shares = np.divide(np.abs(left[0]), allowed, out=np.zeros(len(x)), where=left[0] != 0)

@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 
 from certifit.data.columns import Array
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 
 PLAIN_CONDITION = 1e3  # condition^2 * 2^-53 * (growth of a sum) stays below 1e-8
 PLAIN_SHARE = 2.0**-106  # squares about a shift that are a smaller share of those about 0 are beyond float64 sums
@@ -38,7 +38,7 @@ class System:
         if low is None:
             matrix[at, at] += penalty
         else:
-            matrix[at, at], low[at, at] = tf.add((matrix[at, at], low[at, at]), (penalty, np.zeros(len(at))))
+            matrix[at, at], low[at, at] = dd.add((matrix[at, at], low[at, at]), (penalty, np.zeros(len(at))))
         return System(matrix, low, norms)
 
     @cached_property
@@ -80,7 +80,7 @@ class Factor:
         return out
 
     @one_blas_thread
-    def solve_pair(self, right: Array, low: Array) -> tf.Pair:
+    def solve_pair(self, right: Array, low: Array) -> dd.Pair:
         """`solve` for the right-hand side right + low, with the low part of the solution: zero in float64."""
         hi, lo = np.zeros(right.shape), np.zeros(right.shape)
         if self._upper[1] is None or len(self.kept) == 0:
@@ -118,7 +118,7 @@ class Factor:
         return out
 
     @one_blas_thread
-    def inverse_root_pair(self) -> tf.Pair:
+    def inverse_root_pair(self) -> dd.Pair:
         """`inverse_root` with its low part, as R^-1 = A^-1 R'; the low part is zero where the factor is in float64."""
         root = self.inverse_root()
         out = (root, np.zeros(root.shape))
@@ -127,10 +127,10 @@ class Factor:
             return out
         identity = np.eye(len(self.kept))
         inverse, inverse_low = core.twofold_solve(upper, low, identity, np.zeros(identity.shape), n_threads())
-        total: tf.Pair = (np.zeros(identity.shape), np.zeros(identity.shape))
+        total: dd.Pair = (np.zeros(identity.shape), np.zeros(identity.shape))
         for j, column in enumerate(inverse.T):
             column_pair = (column[:, None], inverse_low[:, [j]])
-            total = tf.add(total, tf.multiply(column_pair, (upper[:, j], low[:, j])))
+            total = dd.add(total, dd.multiply(column_pair, (upper[:, j], low[:, j])))
         u = self._units[self.kept][:, None]
         out[0][self.kept], out[1][self.kept] = np.triu(total[0]) * u, np.triu(total[1]) * u
         return out
@@ -200,11 +200,11 @@ def _solve_twofold(upper: tuple[Array, Array], right: Array, low: Array) -> Arra
     return _solve_pairs(upper, right, low)[0]
 
 
-def _solve_pairs(upper: tuple[Array, Array], right: Array, low: Array) -> tf.Pair:
+def _solve_pairs(upper: tuple[Array, Array], right: Array, low: Array) -> dd.Pair:
     if right.size == 0:
         return np.zeros(right.shape), np.zeros(right.shape)
     arrays = (np.ascontiguousarray(right), np.ascontiguousarray(low))
-    solution: tf.Pair = core.twofold_solve(upper[0], upper[1], *arrays, n_threads())
+    solution: dd.Pair = core.twofold_solve(upper[0], upper[1], *arrays, n_threads())
     return solution
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
 from certifit.statistics.gram import Scaling
-from certifit.statistics.oracle import PythonLoss, curvature_of, derivatives_of, hessians_of, scores_of, sums_of
+from certifit.statistics.loss_sums import PythonLoss, curvature_of, derivatives_of, hessians_of, scores_of, sums_of
 
 Likelihood = Callable[[Array, Array, Array | None], float]  # of targets, means and weights
 

@@ -16,10 +16,10 @@ import scipy.sparse as sp
 
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Segment
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.runtime import check_memory, check_work, core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
 STILL_SHARE = 2.0**-94  # of a column's squares: squares about its mean below this share are rounding of twofold sums
@@ -175,8 +175,8 @@ class Gram:
             least = STILL_SHARE
             sums, mean = (self.sums[d, :d], self.low[d, :d]), self.sums[d, :d] / total
             minus = (-mean, np.zeros(d))
-            left = tf.add(sums, tf.multiply((np.full(d, self.sums[d, d]), np.full(d, self.low[d, d])), minus))
-            about = tf.add((squares, np.diagonal(self.low)[:d]), tf.multiply(minus, tf.add(sums, left)))[0]
+            left = dd.add(sums, dd.multiply((np.full(d, self.sums[d, d]), np.full(d, self.low[d, d])), minus))
+            about = dd.add((squares, np.diagonal(self.low)[:d]), dd.multiply(minus, dd.add(sums, left)))[0]
         return np.asarray(np.sqrt(np.where(about > least * squares, about, 0.0) / total))
 
     def has_rough_spreads(self) -> bool:
@@ -215,12 +215,12 @@ class Gram:
         """
         d, s = self.n_columns, self.scaling
         low = np.zeros_like(self.sums) if self.low is None else self.low
-        move = tf.two_sum(means, -np.concatenate([s.shift, [0.0, s.y_shift]]))
+        move = dd.two_sum(means, -np.concatenate([s.shift, [0.0, s.y_shift]]))
         across, down = (move[0][None, :], move[1][None, :]), (move[0][:, None], move[1][:, None])
         # sum (z - m)(z - m)' = S - m s' - s m' + m m' W: each term as a pair
-        minus = tf.multiply((-down[0], -down[1]), (self.sums[d][None, :], low[d][None, :]))
-        square = tf.multiply(tf.multiply(down, across), (self.sums[d, d], low[d, d]))
-        moved = tf.add(tf.add((self.sums, low), tf.add(minus, (minus[0].T, minus[1].T))), square)
+        minus = dd.multiply((-down[0], -down[1]), (self.sums[d][None, :], low[d][None, :]))
+        square = dd.multiply(dd.multiply(down, across), (self.sums[d, d], low[d, d]))
+        moved = dd.add(dd.add((self.sums, low), dd.add(minus, (minus[0].T, minus[1].T))), square)
         sums = moved[0] + moved[1]
         is_still = np.diagonal(sums) <= STILL_SHARE * np.diagonal(self.sums)
         is_still[d:] = False
@@ -240,15 +240,15 @@ class Gram:
             sums[columns] += sums[others] * t[:, None]
         else:
             for a, b in ((sums, low), (sums.T, low.T)):  # first the columns, then the rows of S
-                more = tf.multiply((a[:, others], b[:, others]), (t, np.zeros_like(t)))
-                a[:, columns], b[:, columns] = tf.add((a[:, columns], b[:, columns]), more)
+                more = dd.multiply((a[:, others], b[:, others]), (t, np.zeros_like(t)))
+                a[:, columns], b[:, columns] = dd.add((a[:, columns], b[:, columns]), more)
         return Gram(sums, low, replace(s, shift=shift), self.n_rows)
 
     def __add__(self, other: Gram) -> Gram:
         n_rows = self.n_rows + other.n_rows
         if self.low is None or other.low is None:
             return Gram(self.sums + other.sums, None, self.scaling, n_rows)
-        sums, low = tf.add((self.sums, self.low), (other.sums, other.low))
+        sums, low = dd.add((self.sums, self.low), (other.sums, other.low))
         return Gram(sums, low, self.scaling, n_rows)
 
 
@@ -266,18 +266,18 @@ class CellGrams:
         n_rows = int(self.n_rows[times > 0].sum())
         if self.low is None:
             return Gram(np.tensordot(times, self.sums, 1), None, self.scaling, n_rows)
-        total: tf.Pair = (np.zeros(self.sums.shape[1:]), np.zeros(self.sums.shape[1:]))
+        total: dd.Pair = (np.zeros(self.sums.shape[1:]), np.zeros(self.sums.shape[1:]))
         for c in np.flatnonzero(times):
             cell = (self.sums[c], self.low[c])
             factor = (np.asarray(times[c]), np.zeros(()))
-            total = tf.add(total, cell if times[c] == 1 else tf.multiply(cell, factor))
+            total = dd.add(total, cell if times[c] == 1 else dd.multiply(cell, factor))
         return Gram(*total, self.scaling, n_rows)
 
     def __add__(self, other: CellGrams) -> CellGrams:
         n_rows = self.n_rows + other.n_rows
         if self.low is None or other.low is None:
             return CellGrams(self.sums + other.sums, None, self.scaling, n_rows)
-        sums, low = tf.add((self.sums, self.low), (other.sums, other.low))
+        sums, low = dd.add((self.sums, self.low), (other.sums, other.low))
         return CellGrams(sums, low, self.scaling, n_rows)
 
 

@@ -21,7 +21,7 @@ from certifit.data.cells import ByRow
 from certifit.data.columns import Array, Columns, dense_rows
 from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.gram import Scaling, counted
 
@@ -291,7 +291,7 @@ class _Sums:
         total = _Sums(0.0, np.zeros(len(mean)), np.zeros(len(mean)))
         for piece in _pieces(stretch):
             weight = np.ones(piece.n_rows) if piece.weight is None else piece.weight / row.weight
-            apart, error = tf.two_sum(values_of(piece) / row.sizes, -row.values / row.sizes)
+            apart, error = dd.two_sum(values_of(piece) / row.sizes, -row.values / row.sizes)
             z = np.ascontiguousarray(((apart - mean) + error).T)
             wz = weight * z  # rows of an array are summed in pairs
             total = total + _Sums(float(weight.sum()), wz.sum(axis=1), (wz * z).sum(axis=1))

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source, Statistic, tree_sum
+from certifit.data.user_input import refuse_nonfinite
 from certifit.runtime import in_order, one_blas_thread
 from certifit.statistics.gram import ColumnSizes, Scaling, counted
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, twofold_factor
 from certifit.statistics.gram import Gram, Scaling, counted, gram
 
@@ -47,8 +47,8 @@ class Remainders:
     columns: Array
     scale: Array
     weight_scale: float
-    times: tf.Pair
-    constants: tf.Pair
+    times: dd.Pair
+    constants: dd.Pair
     largest: Array
     roundings: Array
     norm: Array
@@ -100,18 +100,18 @@ class Remainders:
         flags[places] = plain.is_exact
         return smaller._with(flags, plain._where(plain.is_exact))
 
-    def _less(self, dependent: Array, relations: tf.Pair, constants: tf.Pair, scale: Array) -> Remainders:
+    def _less(self, dependent: Array, relations: dd.Pair, constants: dd.Pair, scale: Array) -> Remainders:
         """These with remainder own_i (of those not 0) less sum_k relations_ik (column k of the basis) + constant_i."""
         live, kept, unit = np.flatnonzero(~self.is_exact), self.kept, self.basis().unit
         times, constant = _copied(self.times), _copied(self.constants)
         for i, place in enumerate(dependent):
             # e_j unit_j scale_j = sum_k r_k scale_k x_k + sum_l r_l scale_l unit_l e_l + c
             j, by = live[place], unit[place] * scale[len(kept) + place]
-            line, c = _line(times, j), tf.add(_line(constant, j), _times(_line(constants, i), 1 / by))
+            line, c = _line(times, j), dd.add(_line(constant, j), _times(_line(constants, i), 1 / by))
             change = np.zeros((2, self.n_columns))
             share = scale[: len(kept)] / self.scale[kept] / by
             change[:, kept] = _times((relations[0][i, : len(kept)], relations[1][i, : len(kept)]), share)
-            line = tf.add(line, (change[0], change[1]))
+            line = dd.add(line, (change[0], change[1]))
             for at, other in enumerate(live):
                 r = _times(_line(_line(relations, i), len(kept) + at), scale[len(kept) + at] * unit[at] / by)
                 if r[0] == 0:
@@ -119,10 +119,10 @@ class Remainders:
                 # e_l = x_l - times_l x - constant_l
                 column = np.zeros((2, self.n_columns))
                 column[:, self.columns[other]] = r
-                line = tf.add(
-                    tf.add(line, (column[0], column[1])), tf.multiply(_times(r, -1.0), _line(self.times, other))
+                line = dd.add(
+                    dd.add(line, (column[0], column[1])), dd.multiply(_times(r, -1.0), _line(self.times, other))
                 )
-                c = tf.add(c, tf.multiply(_times(r, -1.0), _line(self.constants, other)))
+                c = dd.add(c, dd.multiply(_times(r, -1.0), _line(self.constants, other)))
             times[0][j], times[1][j] = line
             constant[0][j], constant[1][j] = c
         return replace(self, times=times, constants=constant)
@@ -135,7 +135,7 @@ class Remainders:
             out[flags] = new
             return out
 
-        def pairs(old: tf.Pair, new: tf.Pair) -> tf.Pair:
+        def pairs(old: dd.Pair, new: dd.Pair) -> dd.Pair:
             return mixed(old[0], new[0]), mixed(old[1], new[1])
 
         return replace(
@@ -154,7 +154,7 @@ class Remainders:
         return np.setdiff1d(np.arange(self.n_columns), self.columns)
 
     def _where(self, flags: Array) -> Remainders:
-        def taken(pair: tf.Pair) -> tf.Pair:
+        def taken(pair: dd.Pair) -> dd.Pair:
             return pair[0][flags], pair[1][flags]
 
         return replace(
@@ -242,13 +242,13 @@ class LiteralBasis:
     def converted(self, coef: Array, intercept: float) -> Converted:
         """The state of equal scores: x'w + b = sum_k x_k (w_k + sum_j C_jk w_j) + sum_j e_j w_j + (b + c'w)."""
         r = self.remainders
-        total: tf.Pair = (coef / r.scale, np.zeros(r.n_columns))  # weights of the scaled columns
-        constant: tf.Pair = (np.asarray(intercept), np.zeros(()))
+        total: dd.Pair = (coef / r.scale, np.zeros(r.n_columns))  # weights of the scaled columns
+        constant: dd.Pair = (np.asarray(intercept), np.zeros(()))
         size, size_c = np.abs(total[0]), abs(intercept)
         for i in np.argsort(-r.columns):  # a relation has no column after its own
             weight = _line(total, int(r.columns[i]))
-            total = tf.add(total, tf.multiply(_line(r.times, i), weight))
-            constant = tf.add(constant, tf.multiply(_line(r.constants, i), weight))
+            total = dd.add(total, dd.multiply(_line(r.times, i), weight))
+            constant = dd.add(constant, dd.multiply(_line(r.constants, i), weight))
             size = size + np.abs(r.times[0][i] * weight[0])
             size_c += abs(r.constants[0][i] * weight[0])
         of_remainders = total[0][r.columns[self.live]] / self.unit
@@ -427,19 +427,19 @@ def _integers(column: Array) -> list[int]:
     return [above * (denominator // below) for above, below in ratios]
 
 
-def _unshifted(factor: Factor, scaling: Scaling, fit_intercept: bool) -> tuple[tf.Pair, tf.Pair]:
+def _unshifted(factor: Factor, scaling: Scaling, fit_intercept: bool) -> tuple[dd.Pair, dd.Pair]:
     """Relations for x scale instead of x scale - shift, and their constants, as pairs."""
     low = np.zeros_like(factor.relations) if factor.relations_low is None else factor.relations_low
     if not fit_intercept:
         m = len(factor.relations)
         return (factor.relations.copy(), low.copy()), (np.zeros(m), np.zeros(m))
     hi, lo = factor.relations[:, 1:].copy(), low[:, 1:].copy()
-    constant: tf.Pair = (factor.relations[:, 0].copy(), low[:, 0].copy())
-    constant = tf.add(constant, (scaling.shift[factor.dependent - 1], np.zeros(len(hi))))
+    constant: dd.Pair = (factor.relations[:, 0].copy(), low[:, 0].copy())
+    constant = dd.add(constant, (scaling.shift[factor.dependent - 1], np.zeros(len(hi))))
     for k, column in enumerate(factor.kept[1:] - 1):
         if scaling.shift[column]:
             share = (np.full(len(hi), -scaling.shift[column]), np.zeros(len(hi)))
-            constant = tf.add(constant, tf.multiply((hi[:, k], lo[:, k]), share))
+            constant = dd.add(constant, dd.multiply((hi[:, k], lo[:, k]), share))
     return (hi, lo), constant
 
 
@@ -464,7 +464,7 @@ def _few_bits(numbers: Array) -> Array:
 def _float64(refined: Remainders) -> Remainders:
     """The same with coefficients in float64, those of terms that are nothing left out."""
 
-    def rounded(numbers: Array) -> tf.Pair:
+    def rounded(numbers: Array) -> dd.Pair:
         return np.where(np.abs(numbers) < SMALLEST_TERM, 0.0, numbers), np.zeros_like(numbers)
 
     return replace(refined, times=rounded(refined.times[0]), constants=rounded(refined.constants[0]))
@@ -606,14 +606,14 @@ def _stretches(columns: Array) -> Sequence[tuple[int, int]]:
     return [(int(part[0]), int(part[-1]) + 1) for part in np.split(columns, cuts)]
 
 
-def _copied(pair: tf.Pair) -> tf.Pair:
+def _copied(pair: dd.Pair) -> dd.Pair:
     return pair[0].copy(), pair[1].copy()
 
 
-def _line(pair: tf.Pair, i: Any) -> tf.Pair:
+def _line(pair: dd.Pair, i: Any) -> dd.Pair:
     return pair[0][i], pair[1][i]
 
 
-def _times(pair: tf.Pair, power: Any) -> tf.Pair:
+def _times(pair: dd.Pair, power: Any) -> dd.Pair:
     """A pair times powers of two."""
     return pair[0] * power, pair[1] * power

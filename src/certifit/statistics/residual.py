@@ -10,7 +10,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.gram import Scaling
 
 UNIT = 2.0**-53
@@ -98,13 +98,13 @@ class Residual:
 class _Sums:
     """What adds: the gradient for (x, 1) and the squares as pairs, and the magnitude."""
 
-    gradient: tf.Pair
-    squares: tf.Pair
+    gradient: dd.Pair
+    squares: dd.Pair
     magnitude: float
     n_rows: int  # of the largest block
 
     def __add__(self, other: _Sums) -> _Sums:
-        gradient, squares = tf.add(self.gradient, other.gradient), tf.add(self.squares, other.squares)
+        gradient, squares = dd.add(self.gradient, other.gradient), dd.add(self.squares, other.squares)
         return _Sums(gradient, squares, self.magnitude + other.magnitude, max(self.n_rows, other.n_rows))
 
 
@@ -120,8 +120,8 @@ def residual(
     sums = source.reduce(f)
     hi, lo = sums.gradient
     total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
-    columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
-    columns = tf.add(columns, tf.two_product(-penalty, weights))
+    columns = dd.add((hi[:-1], lo[:-1]), dd.multiply((-shift, np.zeros_like(shift)), total))
+    columns = dd.add(columns, dd.two_product(-penalty, weights))
     gradient = np.concatenate([hi[-1:], columns[0]])
     unit = twofold_unit(sums.n_rows)
     return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.gate import predict_rows
+from certifit.data.user_input import predict_rows
 from certifit.evaluation.pictures import new_axes
 from certifit.models.adapter import learner_of, sections_of
 

@@ -23,9 +23,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certifit.data.arrow import ArrowSource, array_table, frame_table, is_frame
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
-from certifit.data.gate import unchanged_on_error
 from certifit.data.privacy import conceal, rule
 from certifit.data.source import Source
+from certifit.data.user_input import unchanged_on_error
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, choose
 from certifit.maps.table.kinds import Level, SetAside, TableColumn, Text

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.gate import unchanged_on_error
 from certifit.data.source import RowError, Source
+from certifit.data.user_input import unchanged_on_error
 from certifit.maps.text.terms import (
     Limits,
     Reading,

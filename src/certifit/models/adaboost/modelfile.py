@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.models.adaboost.state import StumpVote
-from certifit.models.agreement import NEAR, agree
+from certifit.models.file_checks import NEAR, agree
 from certifit.models.record import (
     CLAIM,
     COUNT_FROM_1,

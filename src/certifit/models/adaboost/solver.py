@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.data.gate import refuse_nonfinite
+from certifit.data.user_input import refuse_nonfinite
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
 from certifit.models.adaboost.state import BoostTask, StumpVote

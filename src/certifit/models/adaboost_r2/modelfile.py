@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.models.adaboost_r2.state import TreeMedian
-from certifit.models.agreement import NEAR
+from certifit.models.file_checks import NEAR
 from certifit.models.record import (
     CLAIM,
     COUNT_FROM_1,

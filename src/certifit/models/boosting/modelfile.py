@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.agreement import Floats
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import directions_of
+from certifit.models.file_checks import Floats
 from certifit.models.record import (
     CLAIM,
     COUNT,

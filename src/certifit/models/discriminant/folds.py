@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.base import clone
 
 from certifit.data.cells import ByLabel, Splits
-from certifit.data.changed import FewerClasses
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.data.source_wrappers import FewerClasses
 from certifit.models.folds import MOST_BYTES, Candidate, ClassState, RowFolds
 
 if TYPE_CHECKING:

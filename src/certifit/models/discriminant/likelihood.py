@@ -23,8 +23,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.certificate import Certificate
 from certifit.models.naive_bayes.task import CountState, CountTask
+from certifit.statistics.double_double import EXCESS_ERROR, excess
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
-from certifit.statistics.twofold import EXCESS_ERROR, excess
 
 CLAIM = "shortfall of the mean log-likelihood, in nats per row, or relative error of a stored number"
 TREATING = ", treating "  # in the kind of a likelihood: columns that are combinations but for the rounding of entries

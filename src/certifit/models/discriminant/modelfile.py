@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.models.agreement import SAME, Floats, agree, are_inverse_roots
+from certifit.models.file_checks import SAME, Floats, agree, are_inverse_roots
 from certifit.models.record import (
     CLAIM,
     FLAG,

@@ -21,7 +21,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.discriminant.closed_form import ClosedForm
 from certifit.runtime import one_blas_thread
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import CellMoments
 from certifit.statistics.class_moments import ClassScatter, about_mean
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
@@ -293,7 +293,7 @@ class FullCovariance(GaussianTask):
         matrix, low = self.moments.mean_of(shares)
         less, ridge = 1 - self.shrinkage, self.ridge(np.diagonal(matrix))
         if low is not None and self.shrinkage:
-            matrix, low = tf.multiply((matrix, low), (np.asarray(less), np.zeros(())))
+            matrix, low = dd.multiply((matrix, low), (np.asarray(less), np.zeros(())))
         elif self.shrinkage:
             matrix = matrix * less
         # What is added to the variances is far above the rounding of any column that varies.

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.agreement import NEAR
+from certifit.models.file_checks import NEAR
 from certifit.models.forest.state import ForestState
 from certifit.models.record import (
     CLAIM,

@@ -19,9 +19,9 @@ from certifit.mathematics.losses.user import Loss
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.models.glm.concordance import Decrement, Related, is_weak, near_scores, related, relative_to
 from certifit.models.glm.duality import Base, ScorePoint
+from certifit.models.glm.high_precision_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
+from certifit.models.glm.high_precision_losses import row_loss
 from certifit.models.glm.l1_certificate import MOST_COLUMNS, estimate, prove
-from certifit.models.glm.long_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
-from certifit.models.glm.long_losses import row_loss
 from certifit.models.glm.separation import sides_of
 from certifit.models.glm.separation_certificate import Separation, separation
 from certifit.models.glm.task import Evaluated, GlmTask

@@ -19,7 +19,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.glm.task import GlmTask
-from certifit.statistics.oracle import At, scores_of
+from certifit.statistics.loss_sums import At, scores_of
 from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
 from certifit.statistics.residual import TINY
 

@@ -26,7 +26,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
-from certifit.statistics.oracle import Oracle, careful_loss, oracle
+from certifit.statistics.loss_sums import Oracle, careful_loss, oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.row_curvature import row_reach
 

@@ -27,7 +27,7 @@ from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weig
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.factor import Curvature
-from certifit.statistics.oracle import CellTargets, FoldsAt, cell_targets, fold_oracle
+from certifit.statistics.loss_sums import CellTargets, FoldsAt, cell_targets, fold_oracle
 
 MOST_BYTES = 256 << 20  # of the Hessians of all cells and splits
 

@@ -42,8 +42,8 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.penalty import Bounds, PenaltyFactors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
+from certifit.statistics.loss_sums import cell_targets
 from certifit.statistics.moments import target_sums
-from certifit.statistics.oracle import cell_targets
 
 
 def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxTask:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certifit.models.agreement import (
+from certifit.models.file_checks import (
     DEFAULT_TOLERANCES,
     NEAR,
     SAME,

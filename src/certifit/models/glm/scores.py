@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.minimum import solver_of
 from certifit.minimise.problem import Run, Solver

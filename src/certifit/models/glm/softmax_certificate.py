@@ -26,7 +26,7 @@ from certifit.data.source import Block
 from certifit.models.glm.certificate import PIECE_ROWS, THEOREM, GlmCertificate, claim_of, fault_of
 from certifit.models.glm.concordance import Decrement, Related, is_weak, related, relative_to
 from certifit.models.glm.duality import Base
-from certifit.models.glm.long_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
+from certifit.models.glm.high_precision_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
 from certifit.models.glm.separation_certificate import Separation, softmax_separation
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import Evaluated

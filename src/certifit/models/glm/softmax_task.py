@@ -16,14 +16,14 @@ from functools import cached_property
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.glm.task import Evaluated
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import one_blas_thread
+from certifit.statistics import double_double as dd
 from certifit.statistics import softmax as sums
-from certifit.statistics import twofold as tf
 from certifit.statistics.gram import ColumnSizes, Scaling
 from certifit.statistics.moments import column_spreads
 
@@ -192,8 +192,8 @@ class SoftmaxTask:
         intercept = np.zeros(self.n_classes)
         if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
             for k in range(self.n_classes):
-                hi, lo = tf.dot(at[:-1, k], s.shift)
-                total, rest = tf.two_sum(np.float64(at[-1, k]), np.float64(-hi))
+                hi, lo = dd.dot(at[:-1, k], s.shift)
+                total, rest = dd.two_sum(np.float64(at[-1, k]), np.float64(-hi))
                 intercept[k] = float(total + (rest - lo))
         return SoftmaxWeights(np.ascontiguousarray(coef), intercept)
 
@@ -202,7 +202,7 @@ class SoftmaxTask:
         at = np.zeros(self.shape)
         at[:-1] = (state.coef / self.scaling.scale).T
         for k in range(self.n_classes):
-            hi, lo = tf.dot(at[:-1, k], self.scaling.shift)
+            hi, lo = dd.dot(at[:-1, k], self.scaling.shift)
             at[-1, k] = float(np.float64(state.intercept[k]) + hi + lo)
         return at.ravel()
 

@@ -19,20 +19,20 @@ from scipy.special import entr
 
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source, join
+from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.losses.families import ResponseLoss
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.models.least_squares.task import LeastSquares
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Curvature
 from certifit.statistics.fit_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
+from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums
-from certifit.statistics.oracle import At, Oracle, oracle, sums_of
 
 if TYPE_CHECKING:
     from certifit.models.glm.own_penalty import OwnPenalty
@@ -281,15 +281,15 @@ class GlmTask:
         self._refuse_overflow(coef)
         intercept = 0.0
         if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
-            hi, lo = tf.dot(point[:-1], s.shift)
-            total, rest = tf.two_sum(np.float64(point[-1]), np.float64(-hi))
+            hi, lo = dd.dot(point[:-1], s.shift)
+            total, rest = dd.two_sum(np.float64(point[-1]), np.float64(-hi))
             intercept = float(total + (rest - lo))
         return Weights(coef, intercept)
 
     def to_point(self, state: Weights) -> Array:
         """Inverse of `to_state`."""
         weights = state.coef / self.scaling.scale
-        hi, lo = tf.dot(weights, self.scaling.shift)
+        hi, lo = dd.dot(weights, self.scaling.shift)
         return np.append(weights, float(np.float64(state.intercept) + hi + lo))
 
     def facts(self) -> dict[str, float]:

@@ -23,7 +23,7 @@ from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.factor import System, twofold_factor
 from certifit.statistics.gram import Scaling, gram
 from certifit.statistics.remainders import literal_columns
@@ -70,13 +70,13 @@ class Direction:
 class Slopes:
     """Sums of (x, 1) times numbers u of the rows, twofold, and sum_i w_i u_i^2, max |u_i|."""
 
-    moments: tf.Pair
+    moments: dd.Pair
     squares: float
     largest: float
 
     def __add__(self, other: Slopes) -> Slopes:
         squares, largest = self.squares + other.squares, max(self.largest, other.largest)
-        return Slopes(tf.add(self.moments, other.moments), squares, largest)
+        return Slopes(dd.add(self.moments, other.moments), squares, largest)
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ class HuberSums:
     loss: float
     residual_squares: float
     slopes: Slopes
-    near: tf.Pair
+    near: dd.Pair
 
     def __add__(self, other: HuberSums) -> HuberSums:
         return HuberSums(
             self.loss + other.loss,
             self.residual_squares + other.residual_squares,
             self.slopes + other.slopes,
-            tf.add(self.near, other.near),
+            dd.add(self.near, other.near),
         )
 
 
@@ -136,7 +136,7 @@ class Rows:
         counted = np.where(weight > 0, np.abs(u), 0.0)
         return Slopes((hi, lo), float(weight @ np.square(u)), float(counted.max(initial=0.0)))
 
-    def near(self, stretch: Block, z: Array, is_near: Array, twofold: bool) -> tf.Pair:
+    def near(self, stretch: Block, z: Array, is_near: Array, twofold: bool) -> dd.Pair:
         """sum w (x - shift, 1, z)(x - shift, 1, z)' over the rows inside the band; the low part is 0 in float64."""
         s = self.scaling
         weight, target = self.weights(stretch) * is_near, np.where(is_near, z, 0.0)
@@ -279,7 +279,7 @@ class HuberTask(LeastSquares):
         hi, lo = slopes.moments
         shift = self.gram.scaling.shift
         total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
-        columns = tf.add((hi[:-1], lo[:-1]), tf.multiply((-shift, np.zeros_like(shift)), total))
+        columns = dd.add((hi[:-1], lo[:-1]), dd.multiply((-shift, np.zeros_like(shift)), total))
         return np.concatenate([hi[-1:] if self.fit_intercept else [0.0], columns[0]])
 
     def objective(self, at: Point, sums: HuberSums, free: bool) -> float:
@@ -335,7 +335,7 @@ class HuberTask(LeastSquares):
         """By a twofold factor on the kept columns, plus a share of the matrix of all rows."""
         band, all_rows = self._band(sums), self._all_rows()
         share = damping + min(SMALLEST_CURVATURE, self._faintness(at.scale) / 2)
-        matrix, low = tf.add(band, tf.multiply(all_rows, (np.asarray(share), np.zeros(()))))
+        matrix, low = dd.add(band, dd.multiply(all_rows, (np.asarray(share), np.zeros(()))))
         pull = np.zeros(len(slope))
         pull[int(self.fit_intercept) : -1] = self._scaled_pull(at.scale)
         places = np.append(self.factor.kept, [] if is_held else [len(slope) - 1]).astype(np.int64)
@@ -345,7 +345,7 @@ class HuberTask(LeastSquares):
         out[places] = twofold_factor(system).solve(slope[places])
         return out
 
-    def _all_rows(self) -> tf.Pair:
+    def _all_rows(self) -> dd.Pair:
         """The matrix of all rows and of the penalty for the system's unknowns, the scale last."""
         order = self._order()
         size = len(order) + 1
@@ -354,7 +354,7 @@ class HuberTask(LeastSquares):
         hi[:-1, :-1] = self.gram.sums[places]
         lo[:-1, :-1] = 0.0 if self.gram.low is None else self.gram.low[places]
         extra = np.append(self.diagonal(self.alpha), self.gram.sum_weight)
-        return tf.add((hi, lo), (np.diag(extra), np.zeros((size, size))))
+        return dd.add((hi, lo), (np.diag(extra), np.zeros((size, size))))
 
     def _twofold_step(self, at: Point, sums: HuberSums, damping: float, slope: Array, is_held: bool) -> Array:
         """By a twofold factor: s pull may be 1e-20 of the band's entries."""
@@ -366,7 +366,7 @@ class HuberTask(LeastSquares):
         system = System.of(matrix[:size, :size], low[:size, :size], extra[:size], np.zeros(size))
         return np.append(twofold_factor(system).solve(slope[:size]), np.zeros(int(is_held)))
 
-    def _band(self, sums: HuberSums) -> tf.Pair:
+    def _band(self, sums: HuberSums) -> dd.Pair:
         """sums.near in the order of the system's unknowns, the scale last."""
         d = self.gram.n_columns
         order = [*[d] * int(self.fit_intercept), *range(d), d + 1]

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.utils import Tags
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.kernels import Function, Gaussian, Kernel
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.models.estimator import StateT, TaskEstimator, TaskT

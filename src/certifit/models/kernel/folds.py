@@ -27,7 +27,7 @@ from certifit.models.kernel.task import KernelRows, Standard, dense_rows
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
 from certifit.models.least_squares.influence import LeftOut
 from certifit.runtime import check_memory, one_blas_thread
-from certifit.statistics.oracle import HeldOut
+from certifit.statistics.loss_sums import HeldOut
 
 MOST_EIGEN = 1500  # rows of a training set whose matrix is decomposed
 MOST_LEFT_OUT = 5000  # rows that are left out one at a time

@@ -16,7 +16,7 @@ import numpy as np
 
 from certifit.mathematics.kernels import Kernel
 from certifit.mathematics.kernels.stored import is_stored_kernel, kernel_from
-from certifit.models.agreement import NEAR, agree, alpha_problems, is_orthonormal
+from certifit.models.file_checks import NEAR, agree, alpha_problems, is_orthonormal
 from certifit.models.kernel.task import PRECOMPUTED
 from certifit.models.least_squares.modelfile import started
 from certifit.models.pca.modelfile import COMPONENTS, MOST_DIGITS

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.kernels.algebra import Kernel
 from certifit.mathematics.kernels.mercer import NO_DIRECTION, MercerTest, matrix_test
 from certifit.mathematics.kernels.tiles import multiply

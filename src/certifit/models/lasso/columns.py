@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.lasso.task import GramLasso, LassoTask, PenaltyUnits, Strengths, roots
 from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.normal_equations import Weights, data_facts
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
 from certifit.statistics.moments import column_spreads, sharp_target_spread
 from certifit.statistics.residual import UNIT
@@ -195,8 +195,8 @@ class ColumnLasso(LassoTask):
                 "Multiply the column by 1e200 or so, or leave it out."
             )
         if s.shift.any():
-            hi, lo = tf.dot(weights, s.shift)
-            total, error = tf.two_sum(float(intercept), -hi)
+            hi, lo = dd.dot(weights, s.shift)
+            total, error = dd.two_sum(float(intercept), -hi)
             intercept = total + (error - lo)
         return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
 

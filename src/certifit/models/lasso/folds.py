@@ -25,7 +25,7 @@ from certifit.models.least_squares.fold_path import (
 )
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.gram import Gram, Scaling
-from certifit.statistics.oracle import HeldOut
+from certifit.statistics.loss_sums import HeldOut
 
 
 @one_blas_thread

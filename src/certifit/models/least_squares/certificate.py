@@ -15,8 +15,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.inference.least_squares import Inference
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, near_relation, prediction_change
+from certifit.models.least_squares.collinear import LiteralSystem
 from certifit.models.least_squares.dual import DualLeastSquares
-from certifit.models.least_squares.literal import LiteralSystem
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import one_blas_thread

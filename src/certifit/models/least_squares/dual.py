@@ -15,12 +15,12 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source, block_rows
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights, data_facts, refuse_overflow
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.remainders import column_remainders
@@ -178,7 +178,7 @@ class RowKernel:
         for begin in range(0, d, 2 * size):
             z = self._centred(slice(begin, begin + 2 * size))
             sums, low = core.gram([("dense", z)], None, None, ones, zeros, 1.0, 0.0, 1.0, size, twofold, n_threads())
-            total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
+            total = dd.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
         if not np.isfinite(total[0]).all():
             refuse_nonfinite(self.source)
         return total[0][:n, :n], total[1][:n, :n] if twofold else None

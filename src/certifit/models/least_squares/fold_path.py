@@ -24,11 +24,11 @@ from certifit.data.source import Block, Source
 from certifit.models.least_squares.normal_equations import NormalEquations, Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.factor import PLAIN_CONDITION
 from certifit.statistics.gram import CellGrams, Gram, Scaling, cell_grams, refuse_no_weight
-from certifit.statistics.oracle import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
+from certifit.statistics.loss_sums import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
 
 
 @dataclass(frozen=True)
@@ -388,7 +388,7 @@ def _vector(equations: NormalEquations, solution: Array) -> Array:
     return np.concatenate([-solution[offset:], -intercept, [1.0]])
 
 
-def _moved_pair(equations: NormalEquations, solution: Solved, exact: Gram) -> tf.Pair:
+def _moved_pair(equations: NormalEquations, solution: Solved, exact: Gram) -> dd.Pair:
     """v for the scaling of the twofold statistic, whose shifts differ from those of a float64 one."""
     hi, lo = _vector(equations, solution.hi), _vector(equations, solution.lo)
     lo[-1] = 0.0
@@ -397,9 +397,9 @@ def _moved_pair(equations: NormalEquations, solution: Solved, exact: Gram) -> tf
     old, new, d = equations.gram.scaling, exact.scaling, exact.n_columns
     if equations.fit_intercept:
         # b + w'(x - old) - y_old = (b - w'(old - new) - (y_old - y_new)) + w'(x - new) - y_new; here -w, -b stand
-        change = tf.dot(hi[:d], old.shift - new.shift)
-        total = tf.add((hi[d : d + 1], lo[d : d + 1]), (np.array([-change[0]]), np.array([-change[1]])))
-        hi[d : d + 1], lo[d : d + 1] = tf.add(total, (np.array([new.y_shift - old.y_shift]), np.zeros(1)))
+        change = dd.dot(hi[:d], old.shift - new.shift)
+        total = dd.add((hi[d : d + 1], lo[d : d + 1]), (np.array([-change[0]]), np.array([-change[1]])))
+        hi[d : d + 1], lo[d : d + 1] = dd.add(total, (np.array([new.y_shift - old.y_shift]), np.zeros(1)))
     return hi, lo
 
 
@@ -413,18 +413,18 @@ def squares(gram: Gram, vectors: Array) -> tuple[Array, Array]:
 def twofold_squares(gram: Gram, hi: Array, lo: Array) -> float:
     """v'S v in twofold precision."""
     assert gram.low is not None
-    products = tf.multiply((gram.sums, gram.low), (hi, lo))
-    rows = tf.multiply(_sum_rows(products), (hi, lo))
+    products = dd.multiply((gram.sums, gram.low), (hi, lo))
+    rows = dd.multiply(_sum_rows(products), (hi, lo))
     total = _sum_rows((rows[0][None, :], rows[1][None, :]))
     return max(float(total[0][0]), 0.0)
 
 
-def _sum_rows(pair: tf.Pair) -> tf.Pair:
+def _sum_rows(pair: dd.Pair) -> dd.Pair:
     """Sums along the last axis, by halves."""
     hi, lo = pair
     while hi.shape[1] > 1:
         if hi.shape[1] % 2:
             hi, lo = (np.concatenate([part, np.zeros((len(part), 1))], axis=1) for part in (hi, lo))
         half = hi.shape[1] // 2
-        hi, lo = tf.add((hi[:, :half], lo[:, :half]), (hi[:, half:], lo[:, half:]))
+        hi, lo = dd.add((hi[:, :half], lo[:, :half]), (hi[:, half:], lo[:, half:]))
     return hi[:, 0], lo[:, 0]

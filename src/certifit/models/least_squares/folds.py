@@ -35,7 +35,7 @@ from certifit.models.least_squares.fold_path import (
 from certifit.models.least_squares.influence import SAFE_RATIO, LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
-from certifit.statistics.oracle import HeldOut
+from certifit.statistics.loss_sums import HeldOut
 
 
 @one_blas_thread

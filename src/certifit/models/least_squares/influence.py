@@ -37,7 +37,7 @@ from certifit.inference.summary import data_frame
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.statistics import twofold
+from certifit.statistics import double_double as dd
 from certifit.statistics.gram import Scaling
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Frame:
         size = np.sqrt(task.gram.scaling.weight_scale)
         root, low = task.factor.inverse_root() * size, None
         if task.factor.condition > PLAIN_CONDITION:
-            root, low = twofold.multiply(task.factor.inverse_root_pair(), (size, np.zeros(())))
+            root, low = dd.multiply(task.factor.inverse_root_pair(), (size, np.zeros(())))
         settings = (bool(task.fit_intercept), fit.weights, fit.exponent)
         return Frame(task.gram.scaling, root, low, state, *settings, _piece_rows(task.source.block_rows, len(root)))
 
@@ -120,13 +120,13 @@ class Frame:
     def _twofold_directions(self, X: Any, low: Array) -> Array:
         s, first = self.scaling, int(self.has_intercept)
         dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        x, x_low = twofold.two_sum(dense * s.scale, -s.shift)  # scales are powers of 2
-        total: twofold.Pair = (np.zeros((len(dense), len(self.root))), np.zeros((len(dense), len(self.root))))
+        x, x_low = dd.two_sum(dense * s.scale, -s.shift)  # scales are powers of 2
+        total: dd.Pair = (np.zeros((len(dense), len(self.root))), np.zeros((len(dense), len(self.root))))
         for j in range(first, len(self.root)):
             column = (x[:, [j - first]], x_low[:, [j - first]])
-            total = twofold.add(total, twofold.multiply(column, (self.root[j], low[j])))
+            total = dd.add(total, dd.multiply(column, (self.root[j], low[j])))
         if first:
-            total = twofold.add(total, (self.root[0], low[0]))
+            total = dd.add(total, (self.root[0], low[0]))
         return np.asarray(total[0])
 
 

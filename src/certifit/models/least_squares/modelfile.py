@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from certifit.models.agreement import NEAR, SAME, agree, alpha_problems, inverse_problems
+from certifit.models.file_checks import NEAR, SAME, agree, alpha_problems, inverse_problems
 from certifit.models.glm.modelfile import SOLVERS, START, asked_start, solver_name, start_array, start_word
 from certifit.models.record import (
     CLAIM,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import Gram, Scaling
 
@@ -60,9 +60,9 @@ class GramUnits:
         intercept = 0.0
         if offset:
             # b = b' + y_shift - sum_j w_j shift_j: large terms that cancel, so in twofold precision
-            hi, lo = tf.dot(solution[1:], s.shift)
-            total, error = tf.two_sum(solution[0], np.float64(s.y_shift))
-            total, more = tf.two_sum(total, np.float64(-hi))
+            hi, lo = dd.dot(solution[1:], s.shift)
+            total, error = dd.two_sum(solution[0], np.float64(s.y_shift))
+            total, more = dd.two_sum(total, np.float64(-hi))
             intercept = float(total + (more + error - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
         return Weights(coef, intercept)
 
@@ -72,8 +72,8 @@ class GramUnits:
         weights, intercept = self.to_scaled(state)
         if not self.fit_intercept:
             return weights
-        hi, lo = tf.dot(weights, s.shift)
-        total, error = tf.two_sum(np.float64(intercept), np.float64(-s.y_shift))
+        hi, lo = dd.dot(weights, s.shift)
+        total, error = dd.two_sum(np.float64(intercept), np.float64(-s.y_shift))
         return np.concatenate([[float((total + hi) + (error + lo))], weights])
 
     def facts(self) -> dict[str, float]:
@@ -185,7 +185,7 @@ class NormalEquations(GramUnits):
         """sum_i w_i a_i (y_i - y_shift) for the system's columns a."""
         return self.right_hand_pair()[0]
 
-    def right_hand_pair(self) -> tf.Pair:
+    def right_hand_pair(self) -> dd.Pair:
         """The same as hi + lo; lo is zero in float64."""
         order, target = self._order(), self.gram.n_columns + 1
         hi = np.asarray(self.gram.sums[order, target])

@@ -12,9 +12,9 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.models.least_squares.literal import LiteralSystem
+from certifit.models.least_squares.collinear import LiteralSystem
 from certifit.models.least_squares.normal_equations import NormalEquations, Weights
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.gram import gram
 from certifit.statistics.moments import column_spreads
 from certifit.statistics.remainders import Remainders, column_factor, remainders
@@ -101,7 +101,7 @@ class LeastSquares(NormalEquations):
         zeros = np.zeros(gram.sums.shape)
         low, error = (zeros, MATRIX_ERROR) if gram.low is None else (gram.low, 32 * twofold_unit(gram.n_rows))
 
-        def entry(i: int, j: int) -> tf.Pair:  # of (1, y - y_shift); without an intercept there is no shift
+        def entry(i: int, j: int) -> dd.Pair:  # of (1, y - y_shift); without an intercept there is no shift
             return gram.sums[d + i, d + j], low[d + i, d + j]
 
         squares = entry(1, 1)
@@ -110,8 +110,8 @@ class LeastSquares(NormalEquations):
         mean = np.asarray(gram.sums[d, d + 1] / gram.sum_weight)
         # squares - mean (2 total - mean W), less what the mean being off by a rounding costs
         nothing = np.zeros(())
-        left = tf.add(entry(0, 1), tf.multiply(entry(0, 0), (-mean, nothing)))
-        about = tf.add(squares, tf.multiply((-mean, nothing), tf.add(entry(0, 1), left)))
+        left = dd.add(entry(0, 1), dd.multiply(entry(0, 0), (-mean, nothing)))
+        about = dd.add(squares, dd.multiply((-mean, nothing), dd.add(entry(0, 1), left)))
         off = float(left[0]) ** 2 / gram.sum_weight
         return max(float(about[0]) - 2 * off - 4 * error * float(squares[0]), 0.0)
 

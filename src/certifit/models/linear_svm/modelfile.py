@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.agreement import alpha_problems
+from certifit.models.file_checks import alpha_problems
 from certifit.models.kernel.modelfile import history_of
 from certifit.models.record import (
     CLASS_WEIGHT,

@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.minimise.problem import Run
 from certifit.models.classifier import codes_of
 from certifit.models.kernel.task import shares_of

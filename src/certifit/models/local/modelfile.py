@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from certifit.models.agreement import agree
+from certifit.models.file_checks import agree
 from certifit.models.local.task import DEGREES, KINDS, points_of
 from certifit.models.record import (
     CLAIM,

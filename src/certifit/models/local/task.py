@@ -16,8 +16,8 @@ from functools import cached_property
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.kernel.task import Standard, dense_rows
 from certifit.runtime import check_memory
 from certifit.statistics.gram import counted, refuse_no_weight

@@ -13,9 +13,9 @@ from sklearn.utils import Tags
 
 from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run

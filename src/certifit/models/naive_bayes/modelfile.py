@@ -17,8 +17,8 @@ from functools import partial
 
 import numpy as np
 
-from certifit.models.agreement import SAME, TINY, UNIT, Floats, agree
 from certifit.models.discriminant.modelfile import REDUNDANT, are_left_out, closed_form
+from certifit.models.file_checks import SAME, TINY, UNIT, Floats, agree
 from certifit.models.record import NUMBER_FROM_0, Array, Check, Content, Field, Problems, Record
 from certifit.statistics.cell_sums import CellCounts, CellMoments
 from certifit.statistics.gram import Scaling

@@ -15,8 +15,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.models.discriminant.closed_form import ClosedForm
 from certifit.statistics.cell_sums import CellCounts, absent_weights
+from certifit.statistics.double_double import balanced
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
-from certifit.statistics.twofold import balanced
 
 ASK = 1e-10  # relative error of a difference of sums above which exact sums are made
 SMALLEST = 5e-324  # error of a product of a weight and an entry below the normal numbers

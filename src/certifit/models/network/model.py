@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import Tags
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import TableEncoder
 from certifit.models.certificate import Certificate

@@ -16,8 +16,8 @@ import numpy as np
 
 from certifit.data.cells import ByRow
 from certifit.data.columns import Array, dense_rows
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.minimise.row_pass import wide_stretches
 from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss

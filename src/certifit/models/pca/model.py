@@ -12,8 +12,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.data.user_types import OutPath, Predictions, UserRows
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run

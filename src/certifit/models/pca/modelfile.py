@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from certifit.models.agreement import SAME, agree, is_orthonormal
+from certifit.models.file_checks import SAME, agree, is_orthonormal
 from certifit.models.record import (
     CLAIM,
     COUNT,

@@ -18,12 +18,12 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source, block_rows
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.pca.task import ENTRY, VarianceTask, are_constant, twofold_root
 from certifit.runtime import core, in_order, n_threads
+from certifit.statistics import double_double as dd
 from certifit.statistics import products
-from certifit.statistics import twofold as tf
 from certifit.statistics.factor import DEPENDENT
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
@@ -251,10 +251,10 @@ class RowVariance(VarianceTask):
         """sum of weights times K as the Gram matrix of centred, transposed rows, summed over ranges of columns."""
         n = self.block.n_rows
         arguments = (None, None, np.ones(n), np.zeros(n), 1.0, 0.0, 1.0, min(block_rows(n), PIECE), twofold)
-        total: tf.Pair = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
+        total: dd.Pair = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
         for z in in_order(self._centred, self._places()):
             sums, low = core.gram([("dense", z)], *arguments, n_threads())
-            total = tf.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
+            total = dd.add(total, (sums, low)) if twofold else (total[0] + sums, total[1])
         return total[0][:n, :n], total[1][:n, :n] if twofold else None
 
     def _set_kernel(self, sums: Array, low: Array | None) -> None:
@@ -263,7 +263,7 @@ class RowVariance(VarianceTask):
         self.kernel = sums / self._sum
         self.kernel_low = None
         if low is not None:  # the quotient of a pair, in two steps
-            product, error = tf.two_product(self.kernel, np.full_like(self.kernel, self._sum))
+            product, error = dd.two_product(self.kernel, np.full_like(self.kernel, self._sum))
             self.kernel_low = ((sums - product) - error + low) / self._sum
         self.total = float(np.trace(self.kernel))
         about = self.total + (self._about_zero if self._is_near else 0.0)

@@ -19,7 +19,7 @@ import numpy as np
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.class_moments import PIECE_ENTRIES
 from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
@@ -315,10 +315,10 @@ def _about_mean(statistic: Gram) -> tuple[Array, Array | None]:
         return S[:d, :d] - np.outer(sums, sums) / statistic.sum_weight, None
     total = (np.full(d, S[d, d]), np.full(d, low[d, d]))
     first = sums / S[d, d]
-    left = tf.add((sums, low[:d, d]), tf.multiply((-first, np.zeros(d)), total))
-    mean = tf.add((first, np.zeros(d)), (left[0] / S[d, d], np.zeros(d)))
-    products = tf.multiply((-mean[0][:, None], -mean[1][:, None]), (sums[None, :], low[None, :d, d]))
-    return tf.add((S[:d, :d], low[:d, :d]), products)
+    left = dd.add((sums, low[:d, d]), dd.multiply((-first, np.zeros(d)), total))
+    mean = dd.add((first, np.zeros(d)), (left[0] / S[d, d], np.zeros(d)))
+    products = dd.multiply((-mean[0][:, None], -mean[1][:, None]), (sums[None, :], low[None, :d, d]))
+    return dd.add((S[:d, :d], low[:d, :d]), products)
 
 
 def few_rows(source: Source, most_columns: int) -> tuple[bool, int | None]:

@@ -15,8 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.data.user_types import UserLabels, UserRows, UserTarget
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run

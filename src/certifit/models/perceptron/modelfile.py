@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from certifit.minimise.problem import norm
-from certifit.models.agreement import SAME, agree
+from certifit.models.file_checks import SAME, agree
 from certifit.models.record import (
     CLAIM,
     COUNT,

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads
 from certifit.statistics.residual import UNIT

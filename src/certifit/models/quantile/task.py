@@ -15,13 +15,13 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.least_squares.normal_equations import Weights, data_facts, refuse_overflow
 from certifit.models.least_squares.task import LeastSquares
 from certifit.models.quantile.program import Matrix, Program
 from certifit.runtime import check_memory, core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.moments import SPREAD_ERROR, column_spreads
 from certifit.statistics.remainders import Remainders
@@ -178,7 +178,7 @@ class QuantileTask:
 
     def point(self, weights: Array, intercept: float) -> Point:
         """Residuals at scaled weights."""
-        hi, lo = tf.two_sum(self.y, -intercept)
+        hi, lo = dd.two_sum(self.y, -intercept)
         size = np.abs(self.y) + abs(intercept)
         by_column = sp.csc_array(self.X) if sp.issparse(self.X) else None
         for j in np.flatnonzero(weights):
@@ -188,7 +188,7 @@ class QuantileTask:
             else:
                 span = slice(by_column.indptr[j], by_column.indptr[j + 1])
                 rows, column = by_column.indices[span], by_column.data[span]
-            hi[rows], lo[rows] = tf.add((hi[rows], lo[rows]), tf.two_product(column, np.asarray(-weights[j])))
+            hi[rows], lo[rows] = dd.add((hi[rows], lo[rows]), dd.two_product(column, np.asarray(-weights[j])))
             size[rows] += np.abs(column * weights[j])
         count = np.count_nonzero(weights)  # a constant alone leaves residuals that are rounded once
         r = hi + lo

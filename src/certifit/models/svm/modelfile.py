@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.agreement import SAME, alpha_problems
+from certifit.models.file_checks import SAME, alpha_problems
 from certifit.models.kernel.modelfile import KEPT, history_of
 from certifit.models.record import (
     CLAIM,

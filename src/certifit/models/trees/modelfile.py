@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from certifit.models.agreement import NEAR, Floats, agree
+from certifit.models.file_checks import NEAR, Floats, agree
 from certifit.models.record import (
     CLAIM,
     COUNT,

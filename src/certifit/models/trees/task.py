@@ -16,8 +16,8 @@ from typing import NoReturn
 import numpy as np
 
 from certifit.data.columns import Array, Columns
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
 from certifit.runtime import check_memory, core, n_threads

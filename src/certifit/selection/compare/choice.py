@@ -23,7 +23,7 @@ from certifit.selection.compare.rules import NO_PREFERENCE, Preference, choose_e
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, of_mean
 from certifit.selection.folds.splits import group_keys
-from certifit.statistics.oracle import HeldOut
+from certifit.statistics.loss_sums import HeldOut
 
 N_DRAWS = 500
 DRAWS_AT_ONCE = 50

@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator, clone
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.gate import fit_source, predict_rows
 from certifit.data.source import Block
+from certifit.data.user_input import fit_source, predict_rows
 from certifit.data.user_types import UserRows, UserTarget, n_samples
 from certifit.models.adapter import learner_of
 from certifit.models.folds import EACH_ROW, Candidates

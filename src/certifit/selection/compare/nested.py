@@ -17,10 +17,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from certifit.data.cells import Cells, Splits
-from certifit.data.changed import Picked
 from certifit.data.columns import Array
 from certifit.data.labels import with_codes
 from certifit.data.source import Block, Source
+from certifit.data.source_wrappers import Picked
 from certifit.data.view import Target
 from certifit.evaluation.metrics import errors
 from certifit.evaluation.metrics.intervals import WEIGHTED, Estimate, share

@@ -20,9 +20,9 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from certifit.data.cells import ByRow, Cells, Splits, mixed
-from certifit.data.changed import FewerClasses, Picked
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, tree_sum
+from certifit.data.source_wrappers import FewerClasses, Picked
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.evaluation.metrics.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.metrics.errors import Spread
@@ -44,7 +44,7 @@ from certifit.selection.folds.fold_scores import PredictedClasses, PredictedMarg
 from certifit.selection.folds.metrics import METRICS, Scorer, Scoring, accuracies, log_scores, resentenced, row_metric
 from certifit.selection.folds.rows import Rows, picked, reading_new_levels, times_of
 from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
-from certifit.statistics.oracle import HeldOut
+from certifit.statistics.loss_sums import HeldOut
 
 # (training score, validation score, validation weight), fault, the validation rows where they are kept
 Result = tuple[tuple[float, float, float], str, HeldOut | None]

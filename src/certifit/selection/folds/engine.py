@@ -20,8 +20,8 @@ from sklearn.utils import get_tags
 
 from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
-from certifit.data.gate import refuse_nonfinite
 from certifit.data.source import Block, Source
+from certifit.data.user_input import refuse_nonfinite
 from certifit.models.adapter import learner_of
 from certifit.models.discriminant.folds import trained_classes
 from certifit.models.folds import Candidate, Candidates, RowFolds
@@ -48,7 +48,7 @@ from certifit.selection.folds.metrics import (
 )
 from certifit.selection.folds.rows import Rows, Shared, picked, reading_new_levels, times_of
 from certifit.selection.folds.splits import targets
-from certifit.statistics.oracle import HeldOut
+from certifit.statistics.loss_sums import HeldOut
 
 _PATIENCE = 1.0  # seconds
 

@@ -30,8 +30,8 @@ from certifit.selection.folds.metrics import (
     row_scores,
     sufficient,
 )
+from certifit.statistics.loss_sums import HeldOut
 from certifit.statistics.moments import Merge
-from certifit.statistics.oracle import HeldOut
 
 
 def mean_path(source: Source, rounds: Sequence[Splits]) -> FoldPath:

@@ -22,9 +22,9 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter, validate_d
 from certifit.data.arrow import frame_table, is_frame
 from certifit.data.cells import Splits
 from certifit.data.columns import Array, refuse_kinds
-from certifit.data.gate import canonical, checked_weight, class_source, fit_source, refuse_nonfinite
 from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import canonical, checked_weight, class_source, fit_source, refuse_nonfinite
 from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights, n_samples, taken
 from certifit.maps import TableEncoder
 from certifit.models.adapter import learner_of

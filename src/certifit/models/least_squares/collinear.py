@@ -19,7 +19,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source, block_rows
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.runtime import core, n_threads
-from certifit.statistics import twofold as tf
+from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, twofold_factor
 from certifit.statistics.gram import Gram, Scaling
 from certifit.statistics.remainders import LiteralBasis, Remainders, literal_columns
@@ -160,19 +160,19 @@ class LiteralSystem:
         weights = np.zeros(remainders.n_columns)
         weights[self.places] = step[offset:] * self.units / s.y_scale
         # First the weights of the columns set aside, as float64; the others then make up for them.
-        total: tf.Pair = (state.coef / remainders.scale, np.zeros(remainders.n_columns))
-        total = tf.add(total, (weights, np.zeros(remainders.n_columns)))
-        constant: tf.Pair = (np.asarray(state.intercept), np.zeros(()))
-        constant = tf.add(constant, (np.asarray(self._constant(step)), np.zeros(())))
+        total: dd.Pair = (state.coef / remainders.scale, np.zeros(remainders.n_columns))
+        total = dd.add(total, (weights, np.zeros(remainders.n_columns)))
+        constant: dd.Pair = (np.asarray(state.intercept), np.zeros(()))
+        constant = dd.add(constant, (np.asarray(self._constant(step)), np.zeros(())))
         for i in np.argsort(-remainders.columns):
             j = int(remainders.columns[i])
             nearest = total[0][j] + total[1][j]
-            change = tf.add((weights[j], np.zeros(())), tf.two_sum(nearest - total[0][j], -total[1][j]))
+            change = dd.add((weights[j], np.zeros(())), dd.two_sum(nearest - total[0][j], -total[1][j]))
             total[0][j], total[1][j] = nearest, 0.0
             less = (-np.asarray(change[0]), -np.asarray(change[1]))
             line = (remainders.times[0][i], remainders.times[1][i])
-            total = tf.add(total, tf.multiply(line, less))
-            constant = tf.add(constant, tf.multiply((remainders.constants[0][i], remainders.constants[1][i]), less))
+            total = dd.add(total, dd.multiply(line, less))
+            constant = dd.add(constant, dd.multiply((remainders.constants[0][i], remainders.constants[1][i]), less))
         return Weights((total[0] + total[1]) * remainders.scale, float(constant[0] + constant[1]))
 
     def _constant(self, step: Array) -> float:
@@ -180,7 +180,7 @@ class LiteralSystem:
         if not self.fit_intercept:
             return 0.0
         s = self.gram.scaling
-        hi, lo = tf.dot(step[1 : 1 + len(s.shift)], s.shift)
+        hi, lo = dd.dot(step[1 : 1 + len(s.shift)], s.shift)
         return float((step[0] - hi) - lo) / s.y_scale
 
     def _scaled(self, state: Weights) -> Array:
@@ -218,12 +218,12 @@ class LiteralSystem:
         norms[columns] = np.concatenate([[np.sqrt(self.gram.sum_weight)], self.gram.norms])[1 - offset :]
         more = np.zeros((2, size, size))
         more[:, offset:, offset:] = _products(self._pulling())
-        matrix, low = tf.add((matrix, low), (more[0], more[1]))
+        matrix, low = dd.add((matrix, low), (more[0], more[1]))
         norms[len(order) :] = np.sqrt(np.diagonal(matrix)[len(order) :])
         return System(matrix, low, norms)
 
 
-def _products(rows: Array) -> tf.Pair:
+def _products(rows: Array) -> dd.Pair:
     """rows' rows in twofold sums."""
     n, d = rows.shape
     ones, zeros = np.ones(d), np.zeros(d)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from certifit.report import svg, text
-from certifit.report.deciding import spoken
+from certifit.report.what_decides import spoken
 
 MOST = 16
 ROW = 21

@@ -24,8 +24,8 @@ import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
-from certifit.models.glm.long_losses import ONE, ZERO, LossOfScore, RowLoss, log_of_one_plus
-from certifit.models.least_squares.literal import independent_columns
+from certifit.models.glm.high_precision_losses import ONE, ZERO, LossOfScore, RowLoss, log_of_one_plus
+from certifit.models.least_squares.collinear import independent_columns
 from certifit.statistics.residual import EXACT_FIT
 
 MOST_WORK = 400_000  # rows x parameters^2

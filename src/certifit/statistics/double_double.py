@@ -1,4 +1,4 @@
-"""Pairs hi + lo of float64 arrays, some 106 bits per number: the few operations that small arrays need in Python.
+"""Double-double ("twofold") numbers: pairs hi + lo of float64 arrays, some 106 bits each; for small arrays.
 
 The order of operations is that of the compiled core, so sums continued here keep the core's bits.
 
