@@ -71,7 +71,8 @@ class ScoreTruth(LinearTruth):
         start = scores.point(self.model.coef_, np.ravel(self.model.intercept_)[0])
         rest = REST * self.at_fit if self.at_fit.is_finite() else ZERO
         found: Found = scores.best(start, walls, rest)
-        self.is_separable = self.is_separable or any(abs(x) > 2000 for x in scores.scores(found.v))
+        is_nothing = found.value <= rest or any(abs(x) > 2000 for x in scores.scores(found.v))
+        self.is_separable = self.is_separable or is_nothing
         return found.value, found.is_converged
 
     def null(self) -> arb:
@@ -137,7 +138,8 @@ class SoftmaxTruth(LinearTruth):
         softmax = self.whole if columns is None else self._softmax(columns)
         rest = REST * self.at_fit if self.at_fit.is_finite() else ZERO
         found = softmax.best(softmax.point(self.model.coef_, self.model.intercept_), rest)
-        self.is_separable = self.is_separable or any(abs(x) > 2000 for part in softmax._scores(found.v) for x in part)
+        is_nothing = found.value <= rest or any(abs(x) > 2000 for part in softmax._scores(found.v) for x in part)
+        self.is_separable = self.is_separable or is_nothing
         return found.value, found.is_converged
 
     def null(self) -> arb:

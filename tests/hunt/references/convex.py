@@ -60,7 +60,7 @@ class Found:
 def minimise(
     f: Smooth, start: Sequence[arb], walls: Walls | None = None, rest: arb = ZERO, steps: int = MOST_STEPS
 ) -> Found:
-    """The minimum from a start. rest: an excess that is 0 beside the values of interest."""
+    """The minimum from a start. rest: an excess that is 0 beside the values of interest; given only where f >= 0."""
     walls = walls or Walls.none(f.size)
     v = [_inside(walls, j, x) for j, x in enumerate(start)]
     signs = [_sign(walls, j, x) for j, x in enumerate(v)]
@@ -68,6 +68,8 @@ def minimise(
     if not value.is_finite():
         return Found(v, value, False)
     for count in range(steps):
+        if rest > 0 and value <= rest:  # nothing lies below 0
+            return Found(v, value, True)
         gradient, hessian = f.slopes(v)
         free = [j for j in range(f.size) if signs[j] != 0]
         pull = [gradient[j] + walls.kinks[j] * (signs[j] or 0) for j in free]
@@ -82,7 +84,7 @@ def minimise(
             if not freed:
                 return Found(v, value, True)
             continue
-        moved = _searched(f, walls, v, signs, free, step, value, decrement, count)
+        moved = _searched(f, walls, v, signs, free, step, value, decrement, count, rest)
         if moved is None:
             return Found(v, value, False)
         v, value = moved
@@ -119,7 +121,7 @@ def _newton_step(hessian: arb_mat, free: list[int], pull: list[arb]) -> list[arb
 
 def _searched(
     f: Smooth, walls: Walls, v: list[arb], signs: list[int | None], free: list[int], step: list[arb], value: arb,
-    decrement: arb, count: int,
+    decrement: arb, count: int, rest: arb,
 ) -> tuple[list[arb], arb] | None:  # fmt: skip
     """A point with a lower value along the step; longer steps too where the minimum seems far away."""
     most, stop = _reach(walls, v, signs, free, step)
@@ -138,7 +140,7 @@ def _searched(
         share /= 2
     else:
         return None
-    while count >= 3 and share >= 1 and (most is None or 2 * share < most):
+    while count >= 3 and share >= 1 and (most is None or 2 * share < most) and (rest <= 0 or other > rest):
         further, lower = at(2 * share)
         if not (lower.is_finite() and (lower < other - (value - other) / 100 or 2 * lower < other)):
             break

@@ -7,7 +7,7 @@ descends to a point where self-concordance (concordance.py) bounds the objective
 
 which is the excess itself but for the bound, a small share of it. Columns that are exact combinations of others, in
 integers, are left out: they change no score. Products are rounded to `digits`, which are doubled until the pivots of
-the Hessian leave SPARE of them; exponentials and logarithms of the decimal module are rounded correctly.
+the Hessian leave SPARE of them; exponentials and logarithms (high_precision_exponentials.py) lose one or two.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
+from certifit.models.glm.high_precision_exponentials import exponential
 from certifit.models.glm.high_precision_losses import ONE, ZERO, LossOfScore, RowLoss, log_of_one_plus
 from certifit.models.least_squares.collinear import independent_columns
 from certifit.statistics.residual import EXACT_FIT
@@ -160,7 +161,7 @@ class LongProblem:
         chances, value = np.empty_like(z), ZERO
         for i, (row, code) in enumerate(zip(z, self.rows.y, strict=True)):
             top = max(row)
-            powers = [(score - top).exp() for score in row]
+            powers = [exponential(score - top) for score in row]
             rest = sum(sorted(powers)[:-1], ZERO)
             chances[i] = [power / (1 + rest) for power in powers]
             value += self.shares[i] * (top - row[int(code)] + log_of_one_plus(rest))

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.models.glm.high_precision_exponentials import exponential, logarithm
 
 ZERO, ONE = Decimal(0), Decimal(1)
 # z -> value, slope and curvature, and a bound on the terms that cancel in the value
@@ -16,7 +17,7 @@ RowLoss = Callable[[Decimal], LossOfScore]  # of a target: what does not change 
 
 def log_of_one_plus(e: Decimal) -> Decimal:
     """log(1 + e), e >= 0."""
-    return e - e * e / 2 if e < Decimal("1e-30") else (1 + e).ln()
+    return e - e * e / 2 if e < Decimal("1e-30") else logarithm(1 + e)
 
 
 def row_loss(loss: ScoreLoss) -> RowLoss | None:
@@ -26,7 +27,7 @@ def row_loss(loss: ScoreLoss) -> RowLoss | None:
 
 
 def _logistic(y: Decimal) -> LossOfScore:
-    of_target = y * y.ln() + (1 - y) * (1 - y).ln() if 0 < y < 1 else ZERO
+    of_target = y * logarithm(y) + (1 - y) * logarithm(1 - y) if 0 < y < 1 else ZERO
 
     def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
         log, p, rest = _logistic_parts(z)
@@ -38,27 +39,27 @@ def _logistic(y: Decimal) -> LossOfScore:
 
 def _logistic_parts(z: Decimal) -> tuple[Decimal, Decimal, Decimal]:
     """log(1 + e^-|z|), and 1 / (1 + e^-z) with what is left of 1."""
-    small = (-abs(z)).exp()
+    small = exponential(-abs(z))
     near, far = 1 / (1 + small), small / (1 + small)
     return log_of_one_plus(small), *((near, far) if z > 0 else (far, near))
 
 
 def _poisson(y: Decimal) -> LossOfScore:
-    log = y.ln() if y > 0 else ZERO
+    log = logarithm(y) if y > 0 else ZERO
 
     def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-        mu = z.exp()
+        mu = exponential(z)
         return mu - y - y * (z - log), mu - y, mu, 2 * y * (1 + abs(z) + abs(log))
 
     return loss
 
 
 def _gamma(y: Decimal) -> LossOfScore:
-    log = y.ln()
+    log = logarithm(y)
 
     def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
         u = log - z
-        ratio = u.exp()
+        ratio = exponential(u)
         return ratio - 1 - u, 1 - ratio, ratio, (1 + ratio) * (1 + abs(log) + abs(z))
 
     return loss
@@ -75,10 +76,10 @@ def _tweedie(power: float) -> RowLoss:
     a, b = 2 - Decimal(power), Decimal(power) - 1
 
     def of_target(y: Decimal) -> LossOfScore:
-        own = (a * y.ln()).exp() / (a * b) if y > 0 else ZERO
+        own = exponential(a * logarithm(y)) / (a * b) if y > 0 else ZERO
 
         def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-            up, down = (a * z).exp(), y * (-b * z).exp()
+            up, down = exponential(a * z), y * exponential(-b * z)
             return up / a + down / b - own, up - down, a * up + b * down, (up + down) * (1 + abs(z)) + 2 * own
 
         return loss
@@ -90,9 +91,9 @@ def _negative_binomial(alpha: float) -> RowLoss:
     a = Decimal(alpha)
 
     def of_target(y: Decimal) -> LossOfScore:
-        k, shift = 1 / a, a.ln()
-        own = y * (y / (y + k)).ln() if y > 0 else ZERO
-        far = k * (1 + a * y).ln()
+        k, shift = 1 / a, logarithm(a)
+        own = y * logarithm(y / (y + k)) if y > 0 else ZERO
+        far = k * logarithm(1 + a * y)
 
         def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
             t = z + shift

@@ -41,6 +41,7 @@ TIGHT = 1.5  # times the excess: a gap for which no further dual point is tried
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
 RESIDUAL_ERROR = 2.0**-100  # of the terms of a residual, in scaled units: it is summed in twofold precision
 NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
+NULL_ERROR = 1e-12  # of its largest slope times sum_i w_i |r_i|: what the mean of its slopes may be off by
 
 CLAIMS = {
     True: "relative excess of the objective in weights, intercept and scale",
@@ -454,21 +455,23 @@ def _null_objective(task: HuberTask, at: Point) -> float:
     if task.is_joint:
         share = min(share, float(np.sqrt(total / max(sums.squares, TINY))))
     held = 0.0 if task.is_joint else share * at.scale * sums.squares / 2
-    return max(share * (sums.product - held) / total * NULL_SHARE, 0.0)
+    error = NULL_ERROR * (sums.largest + abs(mean)) * sums.distance  # a level that is off counts with sum_i w_i u_i
+    return max(share * (sums.product - error - held) / total * NULL_SHARE, 0.0)
 
 
 @dataclass(frozen=True)
 class _NullSums:
-    """sum_i w_i of u_i, of u_i r_i and of u_i^2, and max |u_i|, for residuals r of a constant."""
+    """sum_i w_i of u_i, of u_i r_i, of u_i^2 and of |r_i|, and max |u_i|, for residuals r of a constant."""
 
     slope: float
     product: float
     squares: float
+    distance: float
     largest: float
 
     def __add__(self, other: _NullSums) -> _NullSums:
         sums = (self.slope + other.slope, self.product + other.product, self.squares + other.squares)
-        return _NullSums(*sums, max(self.largest, other.largest))
+        return _NullSums(*sums, self.distance + other.distance, max(self.largest, other.largest))
 
 
 def _null_of_stretch(stretch: Block, rows: Rows, level: float, scale: float, mean: float) -> _NullSums:
@@ -476,4 +479,5 @@ def _null_of_stretch(stretch: Block, rows: Rows, level: float, scale: float, mea
     r = np.asarray(stretch.y) * rows.scaling.y_scale - level
     u = rows.loss.slope(r, scale) - mean
     largest = float(np.where(weight > 0, np.abs(u), 0.0).max(initial=0.0))
-    return _NullSums(float(weight @ u), float(weight @ (u * r)), float(weight @ np.square(u)), largest)
+    squares, distance = float(weight @ np.square(u)), float(weight @ np.abs(r))
+    return _NullSums(float(weight @ u), float(weight @ (u * r)), squares, distance, largest)
