@@ -69,7 +69,7 @@ def minimise(
         return Found(v, value, False)
     for count in range(steps):
         if rest > 0 and value <= rest:  # nothing lies below 0
-            return Found(v, value, True)
+            break
         gradient, hessian = f.slopes(v)
         free = [j for j in range(f.size) if signs[j] != 0]
         pull = [gradient[j] + walls.kinks[j] * (signs[j] or 0) for j in free]
@@ -88,7 +88,7 @@ def minimise(
         if moved is None:
             return Found(v, value, False)
         v, value = moved
-    return Found(v, value, False)
+    return Found(v, value, bool(rest > 0 and value <= rest))
 
 
 def _is_still(v: list[arb], free: list[int], step: list[arb]) -> bool:

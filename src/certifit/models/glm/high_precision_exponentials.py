@@ -1,7 +1,7 @@
 """exp and ln of decimals by whole numbers: several times as fast as the decimal module's, which rounds correctly.
 
-Both are within ERROR * 10^-digits * (1 + |x|) of the truth, relative for exp (x its argument) and absolute for ln (x its
-value), in the digits of the context: |x| because the argument itself, or a sum with it, is rounded to these digits.
+Both are within ERROR * 10^-digits * (1 + |x|) of the truth, relative for exp (x its argument) and absolute for ln (x
+its value), in the digits of the context: |x| because the argument, or a sum with it, is rounded to these digits.
 """
 
 from __future__ import annotations
