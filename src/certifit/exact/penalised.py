@@ -293,7 +293,11 @@ class Face:
         return bool(np.isfinite(self.fit.penalty.lower[j]) or np.isfinite(self.fit.penalty.upper[j]))
 
     def settle(self) -> bool:
-        """Find the free weights of the minimum; whether they were found."""
+        """Find the free weights of the minimum; whether they were found.
+
+        Where the way comes back to the same free weights, rounding alone asks for a change: `missed` bounds what it is.
+        """
+        seen: set[tuple[Any, ...]] = set()
         for _ in range(MOST_CHANGES):
             problem = self.problem()
             descent = descended(problem, self.theta) if problem.size else ([], None, [])
@@ -306,8 +310,10 @@ class Face:
             if self._stop_at_kink(descent[0]):
                 continue
             self.theta = descent[0]
-            if not self._release(problem):
+            face = (*((j, self.signs[j]) for j in sorted(self.free)), *sorted(self.fixed.items()))
+            if face in seen or not self._release(problem):
                 return True
+            seen.add(face)
         return False
 
     def _stop_at_kink(self, target: list[Ball]) -> bool:

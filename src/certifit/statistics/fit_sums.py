@@ -165,7 +165,8 @@ def null_score(source: Source, loss: PythonLoss, start: float) -> float:
 
 
 def _null_step(b: float, at: Array, last: float, low: float, high: float) -> float:
-    step = at[1] / at[2] if at[2] > 0 else 0.0
+    with np.errstate(invalid="ignore"):  # sums beyond float64 tell no step: there it ends
+        step = at[1] / at[2] if at[2] > 0 else 0.0
     if 2 * abs(step) <= last and low < b - step < high:
         return float(step)
     if np.isfinite(low) and np.isfinite(high):

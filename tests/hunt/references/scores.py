@@ -69,7 +69,9 @@ class Scores:
         """f(v)."""
         set_bits(self.bits)
         rows = [w * law(z)[0] for w, law, z in zip(self.weights, self.laws, self.scores(v), strict=True)]
-        return sum(rows, self._pull(v)).mid()
+        total = sum(rows, self._pull(v))
+        # Powers of scores beyond all bits are balls about 0 that reach far: nothing is known there.
+        return total.mid() if total.rad() <= 1 or total.rad() <= abs(total.mid()) else arb("inf")
 
     def _pull(self, v: Sequence[arb]) -> arb:
         return sum((p * x * x / 2 for p, x in zip(self.l2, v, strict=True) if p > 0), ZERO)

@@ -81,3 +81,14 @@ def test_the_explained_deviance_beside_exposures_is_that_over_the_best_constant(
     loss, (_, null) = loss_of("gamma"), best_constant(loss_of("gamma"), y, weight, offset)
     own = np.average(loss.value(y, offset + X @ model.coef_ + model.intercept_), weights=weight)
     assert model.score(X, y, weight, offset=offset) == pytest.approx(1 - own / null, rel=1e-6)
+
+
+def test_a_null_model_beside_offsets_and_weights_that_are_far_from_1() -> None:
+    """The powers of its start were beyond float64: a null deviance of inf, and a share explained of 1."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 1)), rng.poisson(2.0, size=30)
+    plain = cf.PoissonRegressor(alpha=0).fit(X, y)
+    far = cf.PoissonRegressor(alpha=0).fit(X, y, sample_weight=np.full(30, 1e200), offset=np.full(30, 300.0))
+    score = far.score(X, y, sample_weight=np.full(30, 1e200), offset=np.full(30, 300.0))
+    assert score == pytest.approx(plain.score(X, y), rel=1e-9)
+    assert far.inference_.null_deviance / 1e200 == pytest.approx(plain.inference_.null_deviance, rel=1e-9)

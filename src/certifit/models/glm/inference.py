@@ -42,7 +42,7 @@ from certifit.models.parameters import check_choice
 from certifit.models.penalty import Bounds
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
-from certifit.statistics.fit_sums import Fit, fit_sums, likelihood_sum, null_score, sandwich_sums
+from certifit.statistics.fit_sums import Fit, fit_sums, likelihood_sum, sandwich_sums
 
 Covariance = Literal["nonrobust", "HC0", "HC1"]
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
@@ -343,7 +343,7 @@ def infer(task: GlmTask, state: Weights, family: Response, link: str) -> GlmInfe
     """
     fit = _fit(task, state)
     likelihood = None if isinstance(family, Tweedie) else partial(family.log_likelihood, dispersion=1.0)
-    sums = fit_sums(task.source, fit, _null(task), likelihood)
+    sums = fit_sums(task.source, fit, float(task.null_point[-1]), likelihood)
     curvature = Curvature(_own(task, sums.information))
     if curvature.n_flat or not np.isfinite(sums.half):
         return None
@@ -392,14 +392,6 @@ def robust(task: GlmTask, state: Weights, fit: GlmInference, kind: Kind) -> GlmI
 def _fit(task: GlmTask, state: Weights) -> Fit:
     point = task.to_point(state)
     return Fit(task.loss, task.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
-
-
-def _null(task: GlmTask) -> float:
-    """The score, but for the offset, of the model without columns."""
-    if not task.fit_intercept:
-        return 0.0
-    start = float(task.loss.score(task.targets.mean))
-    return null_score(task.source, task.loss, start) if task.largest_offset > 0 else start
 
 
 def _own(task: GlmTask, matrix: Array) -> Array:

@@ -124,7 +124,8 @@ class GlmRegressor(GlmModel, Regressor[GlmOrSoftmaxTask, GlmState]):
         source = self._gate_again(X, y, sample_weight=sample_weight, offset=offset, exposure=exposure)
         loss = self._loss()
         with np.errstate(divide="ignore", invalid="ignore"):  # no event at all: the score of the mean 0
-            start = float(loss.score(target_sums(source).mean))
+            targets = target_sums(source)
+            start = float(loss.score(targets.mean)) - targets.mean_offset
             null = null_score(source, loss, start) if source.view.has_offset else start
             deviance, other = source.reduce(partial(self._half_deviances, null=null))
         return float(1 - deviance / other) if other > 0 else float(deviance == 0)

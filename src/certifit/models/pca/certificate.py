@@ -137,7 +137,8 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     variances = np.einsum("ij,ij->j", V, AV)  # v'Av
     scale = max(float(variances.max()), TINY)
     residuals = np.linalg.norm((AV - V * stated) / scale, axis=0) * scale  # squares of small ones would vanish
-    residual = float(np.nan_to_num(residuals, nan=np.inf).max()) / scale
+    surely = scale - task.error  # the largest variance is at least this
+    residual = float(np.nan_to_num(residuals, nan=np.inf).max()) / surely if surely > 0 else np.inf
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
     explained = float(variances.sum())
     outside = _rest(task, V, variances)
