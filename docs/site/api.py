@@ -17,7 +17,7 @@ ROOMS = {
     "Evaluation and bounds": ("evaluation.bias_variance", "evaluation.bounds", "evaluation.explain",
                               "evaluation.importance", "evaluation.margins", "evaluation.metrics"),
     "Pictures": ("evaluation.pictures",),
-    "Optimisers, losses and penalties": ("minimise", "mathematics.losses", "mathematics.user_penalty"),
+    "Optimisers, losses and penalties": ("minimise", "mathematics.losses", "mathematics.penalties"),
     "Families and kernels": ("mathematics.families", "mathematics.kernels"),
     "Rows, tables and text": ("data", "maps"),
     "Model files and limits": ("modelfile", "runtime"),

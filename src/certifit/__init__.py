@@ -168,15 +168,10 @@ _MODULES = {
     "minimise.zero": ("find_zero",),
     "models.lasso.solver": ("CoordinateDescent",),
     "minimise.gradient_descent": ("ConjugateGradient", "GradientDescent"),
-    "minimise.newton": ("Newton",),
-    "minimise.quasi_newton": (
-        "BFGS",
-        "LBFGS",
-    ),
-    "mathematics.losses.margins": ("HingeLoss", "SquaredHingeLoss", "EpsilonInsensitiveLoss"),
-    "mathematics.losses.scores": ("ExponentialLoss",),
+    "minimise.newton": ("BFGS", "LBFGS", "Newton"),
+    "mathematics.losses.scores": ("EpsilonInsensitiveLoss", "ExponentialLoss", "HingeLoss", "SquaredHingeLoss"),
     "mathematics.losses.user": ("Loss",),
-    "mathematics.user_penalty": ("Penalty",),
+    "mathematics.penalties": ("Penalty",),
 }
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from certifit.minimise.gradient_descent import GradientDescent
-from certifit.minimise.newton import Newton
+from certifit.minimise.newton import BFGS, LBFGS, Newton
 from certifit.minimise.problem import Stop
-from certifit.minimise.quasi_newton import BFGS, LBFGS
 from tests.minimise.smooth_functions import barrier, logistic, quadratic, rosenbrock, scalar
 
 

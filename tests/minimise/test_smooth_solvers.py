@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from certifit.minimise.gradient_descent import ConjugateGradient, GradientDescent
 from certifit.minimise.minimum import SOLVERS, check_needs, name_of, solver_of
-from certifit.minimise.newton import Newton
+from certifit.minimise.newton import BFGS, LBFGS, Newton
 from certifit.minimise.problem import Stop
-from certifit.minimise.quasi_newton import BFGS, LBFGS
 from certifit.minimise.steps import COLUMNS
 from tests.minimise.smooth_functions import FUNCTIONS, Function, barrier, double_well, logistic, quadratic, rosenbrock
 

@@ -21,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from certifit.data.columns import Array, Numbers
 from certifit.minimise.function import Functions, User
 from certifit.minimise.kkt import KKT, At, Constrained, check_kkt
+from certifit.minimise.newton import BFGS, LBFGS
 from certifit.minimise.problem import Problem, Stop, norm
-from certifit.minimise.quasi_newton import BFGS, LBFGS
 from certifit.minimise.steps import Steps, unreported
 
 MOST_ROUNDS = 100

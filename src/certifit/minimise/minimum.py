@@ -17,9 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from certifit.data.columns import Array, Numbers
 from certifit.minimise.function import Functions, User, UserFunction
 from certifit.minimise.gradient_descent import ConjugateGradient, GradientDescent
-from certifit.minimise.newton import Newton
+from certifit.minimise.newton import BFGS, LBFGS, Newton
 from certifit.minimise.problem import Minimised, Row, Solver, Stop
-from certifit.minimise.quasi_newton import BFGS, LBFGS
 from certifit.minimise.stochastic import SGD, AveragedSGD, MiniBatch
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from certifit.mathematics.losses.families import loss_of
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.losses.user import Loss
-from certifit.mathematics.user_penalty import Penalty
+from certifit.mathematics.penalties import Penalty
 from certifit.minimise.minimum import check_needs, solver_of
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate

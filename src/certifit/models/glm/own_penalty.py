@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.mathematics.user_penalty import Penalty
+from certifit.mathematics.penalties import Penalty
 from certifit.minimise.minimum import check_needs, solver_of
 from certifit.minimise.problem import Problem, Run, Solver, Stop
 from certifit.minimise.steps import Steps
