@@ -86,7 +86,10 @@ _MODULES = {
         "BiplotDisplay",
     ),
     "data.files": (
+        "scan_arrow",
         "scan_csv",
+        "scan_excel",
+        "scan_json",
         "scan_parquet",
         "scan_svmlight",
     ),

@@ -4,7 +4,10 @@ __version__: str
 
 from certifit.data.arrow import from_arrow as from_arrow
 from certifit.data.engines.dask import from_dask as from_dask
+from certifit.data.files import scan_arrow as scan_arrow
 from certifit.data.files import scan_csv as scan_csv
+from certifit.data.files import scan_excel as scan_excel
+from certifit.data.files import scan_json as scan_json
 from certifit.data.files import scan_parquet as scan_parquet
 from certifit.data.files import scan_svmlight as scan_svmlight
 from certifit.evaluation import bounds as bounds

@@ -18,7 +18,7 @@ from tables import bits, in_memory, table_of_numbers
 
 import certifit as cf
 from certifit.data.files import FileSource, scan_csv
-from certifit.data.formats import csv_reader
+from certifit.data.formats import csv_reader, csv_text
 
 GOOD = "a,b,y\n1,2,3\n2,1,4\n3,5,1\n5,1,2\n"
 MANY = 60_000  # lines that fill more than one block of the parser
@@ -125,7 +125,7 @@ BODY = "".join(f"{i % 97},{i % 89}.125,{i % 31}\n" for i in range(MANY))
 REFUSED: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
     "unknown target": (GOOD, {"target": "z"}, "no column 'z'.*'a', 'b', 'y'"),
     "unknown feature": (GOOD, {"target": "y", "columns": ["a", "bb"]}, "no column 'bb'. Did you mean 'b'"),
-    "unknown type": (GOOD, {"types": {"a": "float"}}, "'number', 'text', 'date', 'flag'. Got 'float'"),
+    "unknown type": (GOOD, {"types": {"a": "float"}}, "'number', 'text', 'date', 'flag', .* Got 'float'"),
     "type of an unknown column": (GOOD, {"types": {"z": "text"}}, "no column 'z'"),
     "negative bad_rows": (GOOD, {"bad_rows": -1}, "bad_rows must be"),
     "two columns of one name": ("a,a,y\n1,2,3\n", {}, r"more than one column named \['a'\]"),
@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[str | bytes, dict[str, Any], str]] = {
         b"a,b\n" + b"1,x\n" * 5000 + b"2,\x81\n", {"encoding": "cp1252"}, "line 5002, has bytes that are not cp1252"
     ),
     "a Parquet file": (b"PAR1....PAR1", {}, "Parquet file. Use scan_parquet"),
-    "a workbook": (b"PK\x03\x04\x14\x00", {}, "Excel workbook, not CSV. Unpack it, or save the sheet as CSV"),
+    "a workbook": (b"PK\x03\x04\x14\x00", {}, "Excel workbook, not CSV. Use scan_excel"),
     "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1", {}, "old Excel workbook, not CSV"),
     "gzip named .csv": (gzip.compress(b"a,b\n1,2\n"), {}, "compressed .gzip., and its name hides it. Rename it"),
     "bzip2 named .csv": (bz2.compress(b"a,b\n1,2\n"), {}, "compressed .bzip2., and its name hides it. Rename it"),
@@ -231,11 +231,11 @@ def test_a_cell_of_a_column_that_is_not_used_may_be_anything(scan):
 
 def test_rows_of_many_columns_are_parsed_many_at_a_time(scan, monkeypatch):
     """A block costs the parser some time per column, whatever it holds; and a row is no longer than a block."""
-    monkeypatch.setattr(csv_reader, "BLOCK", 1 << 12)
+    monkeypatch.setattr(csv_text, "BLOCK", 1 << 12)
     names = [f"c{j}" for j in range(1_500)]
     lines = [",".join(f"{j + row / 8:.3f}" for j in range(1_500)) for row in range(40)]
     source = scan("\n".join([",".join(names), *lines]) + "\n")
-    assert len(lines[0]) > csv_reader.BLOCK and source.n_features == 1_500
+    assert len(lines[0]) > csv_text.BLOCK and source.n_features == 1_500
     assert len(list(source.files.batches(names, 40))) == 1
     assert rows(source).column("c7").to_pylist() == [7 + row / 8 for row in range(40)]
 
@@ -259,7 +259,6 @@ def test_a_last_line_that_does_not_end_is_noted(scan):
     [
         ("a,y\n1,2\n", "b.csv' lacks column 'b', unlike '.*a.csv'"),
         ("a,b,c,y\n1,2,3,4\n", "b.csv' has a column 'c'"),
-        ("b,a,y\n1,2,3\n", "another order"),
         ("a,b,y\n1,2\n", "b.csv', line 2: 2 cells"),
     ],
 )

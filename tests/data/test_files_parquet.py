@@ -189,11 +189,14 @@ def test_no_rows_no_file_and_unreadable_files_are_refused(tmp_path):
             scan_parquet(path)
 
 
-def test_columns_in_the_names_of_folders_are_refused(tmp_path):
-    (tmp_path / "year=2020").mkdir()
-    pq.write_table(TABLE, tmp_path / "year=2020" / "t.parquet")
-    with pytest.raises(ValueError, match="name of its folder"):
-        scan_parquet(tmp_path)
+def test_names_of_folders_are_columns(tmp_path):
+    for year in ("2020", "2021"):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(TABLE.slice(0, 3), tmp_path / f"year={year}" / "t.parquet")
+    source = scan_parquet(tmp_path)
+    assert source.names[-1] == "year"
+    years = [value for block in source.stretches() for value in block.X["year"].to_pylist()]
+    assert years == [2020] * 3 + [2021] * 3
 
 
 def test_a_file_that_changes_between_passes_is_refused(tmp_path):

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from full_disk import disk_of
 
-from certifit.data.files import record_batch, scan_parquet, write_batches, write_predictions
+from certifit.data.files import scan_parquet
+from certifit.data.writing import record_batch, write_batches, write_predictions
 
 READ = {"p.parquet": pq.read_table, "p.csv": arrow_csv.read_csv, "P.CSV": arrow_csv.read_csv}
 

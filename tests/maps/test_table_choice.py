@@ -257,3 +257,30 @@ def test_wrong_parameters_are_refused(parameters: dict[str, Any], message: str) 
 def test_only_a_source_of_tables_can_be_surveyed() -> None:
     with pytest.raises(TypeError, match=r"needs a source of Arrow tables\. Got Memory"):
         TableEncoder().fit_source(Memory(np.ones((3, 2)), None))
+
+
+def test_a_number_that_means_no_value_is_a_gap_where_that_is_asked():
+    x = np.r_[np.linspace(0, 50, 60), [-999.0] * 8]
+    table = pa.table({"x": x, "z": np.arange(68) % 7})
+    kept = TableEncoder(sparse_output=False).fit(table)
+    assert kept.get_feature_names_out().tolist() == ["x", "z"]
+    assert "'x' is -999 in 8 rows" in kept.notes_[0] and "absent='recognise'" in kept.notes_[0]
+    encoder = TableEncoder(absent="recognise", sparse_output=False).fit(table)
+    assert encoder.get_feature_names_out().tolist() == ["x", "x missing", "z"]
+    assert np.allclose(encoder.transform(table)[60:, :2], [25, 1])
+    assert encoder.survey_.columns["x"].missing == 8
+
+
+@pytest.mark.parametrize("others", [[-1500.0, 0, 5], [-998.0, 3], [0.0]])
+def test_a_number_among_its_like_or_in_few_rows_is_no_sign(others):
+    rows = 4 if others == [0.0] else 9
+    x = np.r_[np.linspace(0, 500, 40), others * 3, [-999.0] * rows]
+    encoder = TableEncoder(absent="recognise").fit(pa.table({"x": x}))
+    assert encoder.get_feature_names_out().tolist() == ["x"]
+
+
+@pytest.mark.parametrize("name, is_kept", [("id", False), ("customer_id", False), ("week", True)])
+def test_a_column_that_is_called_an_identifier_and_numbers_the_rows_is_set_aside(name, is_kept):
+    encoder = TableEncoder().fit(pa.table({name: np.arange(1, 41), "x": np.arange(40) ** 2 % 7}))
+    assert (name in encoder.get_feature_names_out()) == is_kept
+    assert name in encoder.notes_[0]

@@ -96,11 +96,14 @@ def describe(error: Exception) -> tuple[str, int]:
 
 # Parameters of the library that an error advises, as options of the command line.
 OPTIONS = (
-    (r"types=\{(?:'([^']*)'|column): '(\w+)'\}", lambda found: f"--types {found[1] or 'COLUMN'}={found[2]}"),
+    (r"types=\{(?:'([^']*)'|column): '([\w-]+)'\}", lambda found: f"--types {found[1] or 'COLUMN'}={found[2]}"),
     (r"\bbad_rows=(\d+)", r"--bad-rows \1"),
     (r"\bbad_rows=(?!\w)", "--bad-rows N"),
     (r"\bmissing=(?!\w)", "--na"),
+    (r"\bencoding='([\w-]+)'", r"--encoding \1"),
     (r"\bencoding=(?!\w)", "--encoding"),
+    (r"\bhas_header=False", "add --no-header"),
+    (r"\babsent='keep'", "--na keep"),
     (r"\bunseen='(\w+)'", r"--unseen \1"),
     (r"\bshorter names or fewer columns\b", "shorter names, or fewer columns (--columns)"),
     (r"\bmax_levels\b", "--max-levels"),

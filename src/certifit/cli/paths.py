@@ -1,8 +1,14 @@
-"""Paths on the command line as scans: CSV or Parquet, told by the end of the name and by the first bytes."""
+"""Paths on the command line as scans: the format is told by the end of the name and by the first bytes.
+
+Standard input (-) and sheets of Excel workbooks are copied to files first: rows are read more than once.
+"""
 
 import csv
 import glob
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,40 +19,55 @@ import click
 from certifit.cli.errors import readable_file
 from certifit.report.text import visible
 
-CSV = (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst")
 PARQUET = (".parquet", ".pq")
+# scan -> what its files are called, the ends of their names, and their first bytes
+FORMATS: dict[str, tuple[str, tuple[str, ...], bytes]] = {
+    "scan_parquet": ("Parquet", PARQUET, b"PAR1"),
+    "scan_arrow": ("Feather or Arrow", (".feather", ".arrow", ".ipc"), b"ARROW1"),
+    "scan_json": ("JSON lines", (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst"), b"{"),
+    "scan_excel": ("an Excel workbook", (".xlsx", ".xlsm"), b"PK\x03\x04"),
+    "scan_csv": ("CSV", (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"), b""),
+}
+ENDINGS = tuple(ending for _, endings, _ in FORMATS.values() for ending in endings)
+A_FILE = "a CSV, Parquet, Feather, JSON lines or Excel file, or a folder of them"
 
 # What the scan of a CSV file should read a kind of column as, so that new rows are read as those of the fit.
 CSV_TYPES = {"number": "number", "flag": "flag", "level": "text", "text": "text"}
+
+KEEP = "keep"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Data:
-    """Files of one format, in order. `shown`: the paths as they were typed; `reading`: options of the scan."""
+    """Files of one format, in order. `shown`: the paths as they were typed; `reading`: options of a scan of CSV.
+
+    paths: what the scan is given, folders as they are: their names may hold columns.
+    """
 
     shown: tuple[str, ...]
     files: tuple[str, ...]
+    paths: tuple[str, ...]
     scan: str
     reading: dict[str, Any] = field(default_factory=dict)
 
     def names(self) -> list[str]:
-        """Names of all columns, from the header or the footer of the first file."""
-        if self.scan == "scan_parquet":
-            return list(self._scanned(self.files[:1]).schema.names)
-        from certifit.data.formats.csv import Text
+        """Names of all columns, from the first file and the names of its folders."""
+        from certifit.data.files import csv_header
 
-        options = self.reading
-        return list(Text.of(self.files[0], options.get("delimiter"), options.get("encoding", "utf8"), ()).header)
+        if self.scan != "scan_csv":
+            return list(self._scanned({}).files.schema.names)
+        written = {name: self.reading[name] for name in ("delimiter", "encoding", "has_header") if name in self.reading}
+        return csv_header(list(self.paths), **written)
 
     def open(self, types: dict[str, str] | None = None, labels: bool = False, **roles: Any) -> Any:
         """The scan; roles: target, weight, columns, ... `types` are wishes for CSV: those of the user come first.
 
-        labels: the target may be text; else it is numbers.
+        labels: the target may be text; else it is numbers. Rows without a target are left out, with a note.
         """
         wished = {name: kind for name, kind in (types or {}).items() if name in self.names()}
-        source = self._scanned(self.files, wished, **roles)
+        source = self._scanned(wished, **roles)
         numbers = ("weight", "offset", "exposure") if labels else ("target", "weight", "offset", "exposure")
         for name in map(roles.get, numbers):
             if name is not None and self.scan == "scan_csv" and str(source.schema.field(name).type) == "string":
@@ -56,7 +77,7 @@ class Data:
     def _of_numbers(self, name: str, wished: dict[str, str], **roles: Any) -> Any:
         """The scan with a column of text read as numbers, which names the first line that holds none."""
         try:
-            return self._scanned(self.files, wished | {name: "number"}, **roles)
+            return self._scanned(wished | {name: "number"}, **roles)
         except ValueError as error:
             # Read as text it would be refused all the same.
             said = (
@@ -65,41 +86,89 @@ class Data:
             classes = " If it holds classes, fit it with --task classes." if name == roles.get("target") else ""
             raise ValueError(said + classes) from error
 
-    def _scanned(self, files: Sequence[str], types: dict[str, str] | None = None, **roles: Any) -> Any:
+    def _scanned(self, types: dict[str, str], **roles: Any) -> Any:
         from certifit.data import files as scans
 
-        if self.scan == "scan_parquet":
-            return scans.scan_parquet(list(files), **roles)
+        scan = getattr(scans, self.scan)
+        if self.scan != "scan_csv":
+            return scan(list(self.paths), **roles, missing_target="drop")
         reading = dict(self.reading)
-        reading["types"] = (types or {}) | reading.get("types", {})
-        return scans.scan_csv(list(files), **roles, **reading)
+        reading["types"] = types | reading.get("types", {})
+        reading.setdefault("encoding", None)
+        return scan(list(self.paths), **roles, **reading, missing_target="drop")
 
 
-def find_data(paths: Sequence[str], **reading: Any) -> Data:
-    """The files that paths, globs and folders name. Refuses a mixture of formats."""
-    files = [file for path in paths for file in _files_of(path)]
+def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) -> Data:
+    """The files that paths, globs and folders name; - is standard input. Refuses a mixture of formats."""
+    typed = [_standard_input() if path == "-" else path for path in paths]
+    files = [file for path in typed for file in _files_of(path)]
     formats = {file: _format_of(file) for file in files}
     kinds = sorted(set(formats.values()))
     if len(kinds) > 1:
-        some = [next(file for file in files if formats[file] == kind) for kind in kinds]
-        raise ValueError(f"'{visible(some[0])}' is CSV and '{visible(some[1])}' is Parquet. Give files of one format.")
-    options = {name: value for name, value in reading.items() if value}
-    return Data(tuple(Path(path).name or str(path) for path in paths), tuple(files), kinds[0], options)
+        some = [next(file for file in files if formats[file] == kind) for kind in kinds[:2]]
+        what = [f"{file!r} is {FORMATS[formats[file]][0]}" for file in some]
+        raise ValueError(f"{visible(' and '.join(what))}. Give files of one format.")
+    scan = kinds[0]
+    if scan == "scan_excel":
+        typed = files = [_sheet(file, sheet) for file in files]
+        scan = "scan_csv"
+    elif sheet is not None:
+        raise click.UsageError(f"--sheet is for an Excel workbook, and {files[0]!r} is {FORMATS[scan][0]}.")
+    options = {name: value for name, value in reading.items() if value or name == "has_header"}
+    shown = tuple("standard input" if path == "-" else Path(path).name or str(path) for path in paths)
+    return Data(shown, tuple(files), tuple(typed), scan, options if scan == "scan_csv" else {})
+
+
+def _folder() -> str:
+    """A folder that is gone when the command ends."""
+    folder = tempfile.TemporaryDirectory(prefix="certifit-")
+    click.get_current_context().call_on_close(folder.cleanup)
+    return folder.name
+
+
+def _standard_input() -> str:
+    from certifit.data.formats.paths import ShownAs
+
+    place = Path(_folder()) / "rows"
+    with open(place, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    if not place.stat().st_size:
+        raise ValueError("standard input is empty. Give - only where another program writes rows to it.")
+    return ShownAs(str(place), "standard input")
+
+
+def _sheet(file: str, sheet: str | None) -> str:
+    from certifit.data.formats.excel import sheet_to_csv
+    from certifit.data.formats.paths import ShownAs
+
+    copied = ShownAs(str(Path(_folder()) / "sheet.csv"), file)
+    try:
+        sheet_to_csv(file, 0 if sheet is None else sheet, copied)
+    except ImportError as error:
+        raise ValueError(str(error)) from None
+    return copied
 
 
 def _files_of(path: str) -> list[str]:
     is_pattern = glob.has_magic(path) and not Path(path).exists()
     if not (is_pattern or Path(path).is_dir()):
-        return [str(readable_file(path, "a CSV or Parquet file, or a folder of them"))]
+        readable_file(path, A_FILE)
+        return [path]
     from certifit.data.formats.paths import listed
 
-    return [str(readable_file(file, "files with rows")) for file in listed(path, (*CSV, *PARQUET))]
+    return [str(readable_file(file, "files with rows")) for file in listed(path, ENDINGS)]
 
 
 def _format_of(file: str) -> str:
     with open(file, "rb") as opened:
-        is_parquet = opened.read(4) == b"PAR1"
-    return "scan_parquet" if is_parquet or file.lower().endswith(PARQUET) else "scan_csv"
+        first = opened.read(8)
+    by_name = next((scan for scan, (_, endings, _) in FORMATS.items() if file.lower().endswith(endings)), None)
+    if by_name is not None and by_name != "scan_csv":
+        return by_name
+    begins = (scan for scan, (_, _, start) in FORMATS.items() if start and first.startswith(start))
+    by_bytes = next(begins, "scan_csv")
+    # A brace may begin the first name of a CSV file, and any archive begins like a workbook.
+    return by_bytes if by_name is None or by_bytes in ("scan_parquet", "scan_arrow") else "scan_csv"
 
 
 def refuse_inside(out: str, paths: Sequence[str]) -> None:
@@ -119,12 +188,21 @@ def reading_options(command: Command) -> Command:
                 "--bad-rows", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
                 help="Skip at most N bad rows of CSV, and count them.",
             ),
-            click.option("--na", multiple=True, metavar="TEXT", help="CSV: a cell that means no value. Repeatable."),
             click.option(
-                "--types", metavar="A=text,B=date", help="CSV: read columns as number, text, date or flag.",
+                "--na", multiple=True, metavar="TEXT",
+                help="CSV: a cell that means no value. Repeatable. `keep`: -999 and the like stay numbers.",
+            ),
+            click.option(
+                "--types", metavar="A=text,B=date",
+                help="CSV: read columns as number, text, date, flag, decimal-comma, day-first or month-first.",
             ),
             click.option("--delimiter", metavar="C", help="CSV: what parts the cells. Default: found in the header."),
-            click.option("--encoding", default="utf8", show_default=True, metavar="NAME", help="CSV: of the text."),
+            click.option(
+                "--encoding", metavar="NAME",
+                help="CSV: of the text. Default: UTF-8, what its mark says, or else Windows-1252 with a note.",
+            ),
+            click.option("--no-header", is_flag=True, help="CSV: the first line is a row; columns are column1, ..."),
+            click.option("--sheet", metavar="NAME", help="Excel: the sheet to read. Default: the first."),
         )
     ):  # fmt: skip
         command = option(command)
@@ -132,18 +210,26 @@ def reading_options(command: Command) -> Command:
 
 
 def reading(
-    bad_rows: int, na: tuple[str, ...], types: str | None, delimiter: str | None, encoding: str
+    bad_rows: int,
+    na: tuple[str, ...],
+    types: str | None,
+    delimiter: str | None,
+    encoding: str | None,
+    no_header: bool,
+    sheet: str | None,
 ) -> dict[str, Any]:
-    """The options as `scan_csv` takes them."""
+    """The options as `find_data` takes them."""
     pairs = [pair.rpartition("=") for pair in listed_names(types) or []]
     if any(not name for name, _, _ in pairs):
         raise click.UsageError(f"--types is written COLUMN=KIND,COLUMN=KIND. Got {types!r}.")
     return {
         "bad_rows": bad_rows,
-        "missing": na,
+        "missing": tuple(text for text in na if text != KEEP),
         "types": {name: kind for name, _, kind in pairs},
         "delimiter": "\t" if delimiter == "\\t" else delimiter,
         "encoding": encoding,
+        "has_header": not no_header,
+        "sheet": sheet,
     }
 
 

@@ -211,7 +211,8 @@ def _types(fitted: Any, target: str | None) -> dict[str, str]:
         return labels
     codes = set(fitted.encoder_.categories)
     kinds = [kind for kind in fitted.encoder_.columns_ if kind.kind in CSV_TYPES and kind.name not in codes]
-    return {kind.name: CSV_TYPES[kind.kind] for kind in kinds} | labels
+    readings: dict[str, str] = fitted.encoder_.readings_
+    return {kind.name: CSV_TYPES[kind.kind] for kind in kinds} | readings | labels
 
 
 def _label_type(fitted: Any, target: str | None) -> dict[str, str]:
@@ -284,8 +285,8 @@ def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
     """Predictions, with their intervals where wanted."""
     import pyarrow as pa
 
-    from certifit.data.files import record_batch
     from certifit.data.source import block_rows
+    from certifit.data.writing import record_batch
     from certifit.report.passes import predict_block, with_offset
 
     names = ("prediction",) if between is None else ("prediction", "lower", "upper")
@@ -310,8 +311,8 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     import pyarrow as pa
 
     from certifit.cli.what_to_fit import spelt
-    from certifit.data.files import record_batch
     from certifit.data.source import RowError
+    from certifit.data.writing import record_batch
     from certifit.report.passes import with_offset
 
     classes = fitted.classes_
@@ -335,7 +336,7 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
 
 def _write(batches: Iterable[Any], schema: Any, out: str) -> int:
     """To a file that appears whole or not at all; to standard output, a device or a pipe as it comes."""
-    from certifit.data.files import write_batches
+    from certifit.data.writing import write_batches
 
     path = Path(out)
     if out != "-" and (path.is_file() or not path.exists()):
@@ -349,7 +350,7 @@ def _write(batches: Iterable[Any], schema: Any, out: str) -> int:
 
 
 def _stream(batches: Iterable[Any], schema: Any, file: Any) -> int:
-    from certifit.data.files import csv_writer
+    from certifit.data.writing import csv_writer
 
     write = csv_writer(file, schema)
     n_rows = 0
@@ -387,6 +388,6 @@ def _refuse_output(out: str, *inputs: Path) -> None:
         return
     if not out.lower().endswith((".csv", *PARQUET)):
         raise ValueError(f"--out '{visible(path)}' is neither CSV nor Parquet. End its name in .csv or .parquet.")
-    from certifit.data.files import refuse_unwritable
+    from certifit.data.writing import refuse_unwritable
 
     refuse_unwritable(Path(os.path.realpath(path)).parent)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.errors import NOT_PROVEN, say, show, values_option
-from certifit.cli.paths import Data, find_data, listed_names, reading, reading_options, refuse_inside
+from certifit.cli.errors import NOT_PROVEN, as_options, say, show, values_option
+from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.report.text import joined
 
@@ -197,6 +197,7 @@ class Request:
         if cv == 1:
             raise click.UsageError("--cv is the number of folds: 2 or more, or 0 for none. Got 1.")
         encoding = {name: others.pop(name) for name in ENCODING}
+        encoding["absent"] = "keep" if KEEP in others["na"] else "recognise"
         words = Texts.of(texts, ngrams, min_word_count)
         files = find_data(data, **reading(**others))
         refuse_inside(out, data)
@@ -234,7 +235,10 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     with warnings.catch_warnings(record=True) as caught, Display(request.quiet) as display:
         warnings.simplefilter("always")
         display.step("reading types")
-        done = work(display.watch(request.data.open(labels=labels, **request.roles)), display)
+        source = request.data.open(labels=labels, **request.roles)
+        for note in [] if request.quiet else source.notes:
+            say(f"Note: {as_options(note)}")
+        done = work(display.watch(source), display)
         _refuse_few_weights(done.model, request.roles["weight"])
         display.step("writing the report")
         facts: dict[str, Any] = {"validation": done.validation, "selection": done.selection}
@@ -247,9 +251,6 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         say(f"Warning: {warning}")
     for line in [] if request.quiet else lines(context, request.out, replaced):
         show(line)
-    for note in [] if request.quiet else context["data"]["file_notes"]:
-        if "may be cut" in note:
-            say(f"Note: {note}")
     if request.quiet:
         for notice in context["warnings"]:
             if notice["level"] != "note":

@@ -27,6 +27,8 @@ from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Source
 from certifit.data.view import Target, View
 
+READING = b"certifit reading"  # of a field of a schema: the word that types= takes for how its cells were written
+
 
 class ArrowSource(Source):
     """Rows of an Arrow schema. `open_batches` starts again at row 0 on every call.
@@ -58,6 +60,12 @@ class ArrowSource(Source):
         self.target = target or "y"
         self.place = place
         self.n_rows = n_rows
+
+    @property
+    def readings(self) -> dict[str, str]:
+        """Columns whose cells were not written plainly, and the word for how: "decimal-comma", "day-first"."""
+        fields = [field for field in self.schema if field.name in self.names]
+        return {field.name: field.metadata[READING].decode() for field in fields if READING in (field.metadata or {})}
 
     def select(self, columns: Sequence[str]) -> ArrowSource:
         """The same rows with only these feature columns."""

@@ -1,32 +1,26 @@
-"""Files as sources of rows, read in constant memory: CSV, Parquet, svmlight; and predictions written to one.
+"""Files as sources of rows, read in constant memory: CSV, Parquet, Arrow, JSON lines, Excel, svmlight.
 
 A scan can be read any number of times, and refuses files that change in between.
-
-`refuse_unwritable` tries whether something can be written at a place: permissions do not tell of read-only disks.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv as csv_text
-import io
-import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource, rebatched
-from certifit.data.columns import Array
-from certifit.data.formats.paths import listed
-from certifit.data.privacy import harmless, harmless_label, visible
+from certifit.data.formats.complete import complete
+from certifit.data.formats.hive import folder_keys, keyed
+from certifit.data.formats.paths import ShownAs, listed
 from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
 from certifit.runtime import check_memory
@@ -35,6 +29,11 @@ AnyPath = str | PathLike[str]
 Item = TypeVar("Item")
 
 _BATCH_ROWS = 65_536
+CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst")
+PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
+JSON_ENDINGS = (".jsonl", ".ndjson", ".jsonl.gz", ".jsonl.zst", ".ndjson.gz", ".ndjson.zst")
+EXCEL_ENDINGS = (".xlsx", ".xlsm")
 _COLUMN_BYTES = 160  # memory that every model needs per column: its name, and some ten numbers
 
 
@@ -48,33 +47,109 @@ def scan_csv(
     missing: Sequence[str] = (),
     bad_rows: int = 0,
     delimiter: str | None = None,
-    encoding: str = "utf8",
+    encoding: str | None = "utf8",
+    has_header: bool = True,
+    missing_target: str = "error",
     group: str | None = None,
     offset: str | None = None,
     exposure: str | None = None,
 ) -> FileSource:
-    """CSV with a header line, to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
+    """CSV to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
-    types: {column: "number", "text", "date" or "flag"}. Types that are not given are settled here by one look at all
-    rows: a column of which more than 9 in 10 filled cells are numbers (dates, flags) is one, and its other cells are
-    errors; else it is text. missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
+    types: {column: "number", "text", "date", "flag", "decimal-comma", "day-first" or "month-first"}. Types that are not
+    given are settled here by one look at all rows: a column of which more than 9 in 10 filled cells are numbers (dates,
+    flags) is one, and its other cells are errors; else it is text. Numbers may have thousands set apart, a decimal
+    comma, a currency or a %; `notes` says so, and which reading was taken where two suit every cell.
+    missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
     bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
-    in `skipped`. delimiter: found from the header line by default.
+    in `skipped`. delimiter: found from the header line by default. encoding: None takes UTF-8, what a mark at the start
+    says, or, where bytes are neither, Windows-1252 with a note. has_header=False: columns are column1, column2, ...
+    missing_target: "error", or "drop" to leave out rows without a target and note how many.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
+    Folders named place=north are read as a column `place`.
     """
-    from certifit.data.formats.csv import CsvFiles, Text
-
     if not isinstance(bad_rows, int) or bad_rows < 0:
         raise ValueError(f"bad_rows must be a whole number >= 0. Got {bad_rows!r}.")
-    paths = listed(path, (".csv", ".tsv", ".csv.gz", ".csv.zst", ".tsv.gz", ".tsv.zst"))
-    text = Text.of(paths[0], delimiter, encoding, tuple(missing))
+    paths = listed(path, CSV_ENDINGS)
+    keys = folder_keys(path, paths)
     roles = Roles(target, weight, group, offset, exposure)
-    chosen = features(text.header, roles, columns, repr(paths[0]))
-    numbers = [name for name in (weight, offset, exposure) if name is not None]
-    read = [*chosen, *(name for name in (group, target) if name is not None)]
-    return FileSource(CsvFiles(paths, text, read, numbers, types or {}, bad_rows), roles, chosen)
+
+    def opened(texts: Mapping[str, Any]) -> tuple[Any, list[str]]:
+        from certifit.data.formats.csv import CsvFiles
+
+        header = texts[paths[0]].header
+        chosen = features([*header, *keys[0]], roles, columns, repr(paths[0]))
+        numbers = [name for name in (weight, offset, exposure) if name is not None and name not in keys[0]]
+        read = [name for name in (*chosen, group, target) if name is not None and name not in keys[0]]
+        return CsvFiles(texts, read, numbers, types or {}, bad_rows), chosen
+
+    files, chosen = of_encoding(paths, opened, delimiter, encoding, tuple(missing), has_header)
+    return _source(files, keys, roles, chosen, missing_target)
+
+
+def of_encoding(
+    paths: Sequence[str],
+    opened: Callable[[Mapping[str, Any]], Item],
+    delimiter: str | None,
+    encoding: str | None,
+    missing: tuple[str, ...],
+    has_header: bool,
+) -> Item:
+    """`opened` of how each CSV file is written. encoding: None is tried as UTF-8, then as Windows-1252."""
+    from certifit.data.formats.csv_text import Text, Undecodable
+
+    def texts(name: str | None) -> dict[str, Text]:
+        first = Text.of(paths[0], delimiter, name, missing, has_header)
+        others = {path: Text.of(path, first.delimiter, name, missing, has_header) for path in paths[1:]}
+        return {paths[0]: first, **others}
+
+    try:
+        return opened(texts(encoding))
+    except Undecodable:
+        if encoding is not None:
+            raise
+    for name in ("cp1252", "latin1"):
+        try:
+            read = texts(name)
+            said = (
+                f"{paths[0]!r} is not UTF-8 text and was read as {_ENCODINGS[name]}. If letters are wrong, pass "
+                "encoding= of the program that wrote it, such as 'mac_roman' or 'cp1250'."
+            )
+            read[paths[0]] = replace(read[paths[0]], notes=(*read[paths[0]].notes, said))
+            return opened(read)
+        except Undecodable:
+            continue
+    raise ValueError(f"{paths[0]!r} is no text that is known. Pass encoding=, or save it as UTF-8.")
+
+
+def csv_header(
+    path: AnyPath | Sequence[AnyPath],
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    has_header: bool = True,
+) -> list[str]:
+    """The names of the columns of CSV files, those of folders last."""
+    paths = listed(path, CSV_ENDINGS)
+    header: Sequence[str] = of_encoding(
+        paths[:1], lambda texts: texts[paths[0]].header, delimiter, encoding, (), has_header
+    )
+    return [*header, *folder_keys(path, paths[:1])[0]]
+
+
+_ENCODINGS = {"cp1252": "Windows-1252 (latin-1)", "latin1": "latin-1"}
+
+
+def _source(
+    files: Any, keys: Sequence[Mapping[str, str | None]], roles: Roles, chosen: Sequence[str], missing_target: str
+) -> FileSource:
+    if missing_target not in ("error", "drop"):
+        raise ValueError(f"missing_target must be 'error' or 'drop'. Got {missing_target!r}.")
+    files = keyed(files, keys)
+    if missing_target == "drop":
+        files = complete(files, roles.target)
+    return FileSource(files, roles, chosen)
 
 
 def scan_parquet(
@@ -83,6 +158,7 @@ def scan_parquet(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     *,
+    missing_target: str = "error",
     group: str | None = None,
     offset: str | None = None,
     exposure: str | None = None,
@@ -90,15 +166,81 @@ def scan_parquet(
     """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    missing_target: "error", or "drop" to leave out rows without a target (counted here) and note how many.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
     Page checksums are verified on every pass; `checksummed` says whether the files have them.
+    Folders named place=north are read as a column `place`.
     """
     from certifit.data.formats.parquet import ParquetFiles
 
-    files = ParquetFiles(listed(path, (".parquet", ".pq")))
-    roles = Roles(target, weight, group, offset, exposure)
-    return FileSource(files, roles, features(files.schema.names, roles, columns, repr(files.paths[0])))
+    files = ParquetFiles(listed(path, PARQUET_ENDINGS))
+    return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
+
+
+def _typed(
+    path: AnyPath | Sequence[AnyPath], files: Any, roles: Roles, columns: Sequence[str] | None, missing_target: str
+) -> FileSource:
+    """Files that carry their types as a source."""
+    keys = folder_keys(path, files.paths)
+    chosen = features([*files.schema.names, *keys[0]], roles, columns, repr(files.paths[0]))
+    return _source(files, keys, roles, chosen, missing_target)
+
+
+def scan_arrow(
+    path: AnyPath | Sequence[AnyPath],
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    missing_target: str = "error",
+    group: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+) -> FileSource:
+    """Feather and Arrow (IPC) files to give to `fit` or `predict`; the arguments are those of `scan_parquet`."""
+    from certifit.data.formats.arrow_files import ArrowFiles, open_arrow
+
+    files = ArrowFiles(listed(path, ARROW_ENDINGS), open_arrow, "Feather or Arrow file")
+    return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
+
+
+def scan_json(
+    path: AnyPath | Sequence[AnyPath],
+    target: str | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    missing_target: str = "error",
+    group: str | None = None,
+    offset: str | None = None,
+    exposure: str | None = None,
+) -> FileSource:
+    """JSON lines, one object per line, to give to `fit` or `predict`; the arguments are those of `scan_parquet`."""
+    from certifit.data.formats.arrow_files import ArrowFiles, open_json
+
+    files = ArrowFiles(listed(path, JSON_ENDINGS), open_json, "file of JSON lines")
+    return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
+
+
+def scan_excel(
+    path: AnyPath, target: str | None = None, weight: str | None = None, columns: Sequence[str] | None = None, *,
+    sheet: str | int = 0, **options: Any,
+) -> FileSource:  # fmt: skip
+    """A sheet of an Excel workbook (.xlsx) to give to `fit` or `predict`; needs openpyxl.
+
+    sheet: its name, or its place from 0. It is copied to a CSV file in a folder of its own, which goes with the source,
+    and read as one: the other arguments are those of `scan_csv`.
+    """
+    from certifit.data.formats.excel import sheet_to_csv
+
+    file = listed(path, EXCEL_ENDINGS)[0]
+    folder = tempfile.TemporaryDirectory(prefix="certifit-")
+    copied = ShownAs(str(Path(folder.name) / "sheet.csv"), file)
+    sheet_to_csv(file, sheet, copied)
+    source = scan_csv(copied, target, weight, columns, **options)
+    source.folder = folder
+    return source
 
 
 def scan_svmlight(path: AnyPath, *, zero_based: bool = False, n_features: int | None = None) -> Batches:
@@ -156,6 +298,7 @@ class FileSource(ArrowSource):
         facts: dict[str, Any] = {"columns": list(columns), "place": files.place, "n_rows": files.n_rows}
         super().__init__(open_batches, files.schema, **roles.named(), **facts)
         self.files = files
+        self.folder: Any = None  # of a copy that goes with the source
 
     @property
     def skipped(self) -> int:
@@ -218,126 +361,3 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
         while (item := waiting.result()) is not end:
             waiting = pool.submit(next, items, end)
             yield item  # type: ignore[misc]
-
-
-def write_predictions(
-    batches: Iterable[Array],
-    path: AnyPath,
-    names: Sequence[str] = ("prediction",),
-    kind: pa.DataType | None = None,
-) -> int:
-    """Write arrays of predictions to a Parquet file, or CSV if the name ends in .csv; return the number of rows.
-
-    An array has one row per prediction, or one column per name. Constant memory. The file appears whole or not at all.
-    kind: the Arrow type of predictions that are no float64.
-    """
-    kind = pa.float64() if kind is None else kind
-    schema = pa.schema([(name, kind) for name in names])
-    parts = (np.asarray(batch).reshape(-1, len(names)) for batch in batches)
-    columns = ([part[:, j] for j in range(len(names))] for part in parts)
-    return write_batches((record_batch(part, schema) for part in columns), path, schema)
-
-
-def record_batch(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Arrays as rows of a schema."""
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def write_batches(batches: Iterable[pa.RecordBatch], path: AnyPath, schema: pa.Schema) -> int:
-    """The same for rows of any schema."""
-    n_rows = 0
-    with whole_file(path) as file, _writer(os.fspath(path), file, schema) as write:
-        for batch in batches:
-            write(batch)
-            n_rows += batch.num_rows
-    return n_rows
-
-
-@contextlib.contextmanager
-def whole_file(path: AnyPath) -> Iterator[Any]:
-    """A file to write that takes its name only when all is written; on any error nothing is left of it."""
-    target = os.path.realpath(path)
-    temporary = os.path.join(os.path.dirname(target), f".certifit-{secrets.token_hex(8)}.tmp")
-    try:
-        if os.path.isdir(target):
-            raise IsADirectoryError(f"{os.fspath(path)!r} is a folder. Give the name of a file.")
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
-            what = f"{os.fspath(path)!r} could not be written: {error.strerror}. What was there before is unchanged."
-            raise OSError(error.errno, what) from error
-        raise
-
-
-@contextlib.contextmanager
-def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
-    if path.lower().endswith(".csv"):
-        yield csv_writer(file, schema)
-        return
-    from pyarrow import parquet
-
-    with parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer:
-        yield writer.write_batch
-
-
-def csv_writer(file: Any, schema: pa.Schema) -> Callable[[pa.RecordBatch], None]:
-    """What writes rows to an open file as CSV, after a header; a number is the shortest text that reads back as it.
-
-    Texts and names are those of `harmless`: a spreadsheet or a terminal shows them and runs nothing.
-    """
-    from pyarrow import csv
-
-    head = io.StringIO()
-    csv_text.writer(head, lineterminator="\n").writerow(map(harmless, schema.names))
-    file.write(head.getvalue().encode())
-    is_text = [pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in schema.types]
-    options = csv.WriteOptions(include_header=False, quoting_style="needed" if any(is_text) else "none")
-
-    def write(batch: pa.RecordBatch) -> None:
-        text = io.BytesIO()
-        columns = [_harmless(column) if of else column for column, of in zip(batch.columns, is_text, strict=True)]
-        csv.write_csv(pa.RecordBatch.from_arrays(columns, schema=schema), text, options)
-        file.write(text.getbuffer())
-
-    return write
-
-
-def _harmless(column: pa.Array) -> pa.Array:
-    """Every text of a column made harmless, each different one once."""
-    coded = column.dictionary_encode()
-    return pa.array(map(harmless_label, coded.dictionary.to_pylist()), column.type).take(coded.indices)
-
-
-TEMPORARY = ".certifit-"
-
-
-def refuse_unwritable(place: Path) -> None:
-    """Refuse a folder in which no file can be made, or one that cannot be made itself. Nothing is left behind."""
-    whole = place.absolute()
-    folder = next(part for part in (whole, *whole.parents) if os.path.exists(part))
-    if not folder.is_dir():
-        raise ValueError(f"{_quoted(folder)} is a file. Give the name of a folder.")
-    missing = whole.relative_to(folder).parts
-    if missing and os.path.lexists(folder / missing[0]):
-        raise ValueError(f"{_quoted(folder / missing[0])} is a link to nothing. Choose another folder.")
-    trial = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
-    try:
-        trial.mkdir()
-        try:
-            trial.joinpath(*missing).mkdir(parents=True, exist_ok=True)
-        finally:
-            shutil.rmtree(trial, ignore_errors=True)
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise ValueError(f"{_quoted(folder)} cannot be written: {why}. Choose another folder.") from error
-
-
-def _quoted(path: Path) -> str:
-    return f"'{visible(path)}'"

@@ -14,6 +14,7 @@ parameters. The survey is not stored: no prediction needs it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,10 +93,28 @@ ENCODER_ARRAYS = {
 MARKS = {"encoder.marks": Array(("n_columns",), "int64")}
 
 
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and type(pair[1]) is float
+        for pair in value
+    )  # fmt: skip
+
+
+# What only some encoders have: how cells were written, numbers that mean no value, the rule that finds them.
+READINGS = Check("sorted pairs of a column and how its cells are written", _is_pairs)
+ABSENT = Check("pairs of a column and a number", _is_numbers)
+RULE = one_of("recognise")
+
+
 def encoder_spec(record: Any) -> Spec:
-    """What the record of an encoder says; of free text only where it is read."""
-    has_texts = isinstance(record, dict) and "texts" in record
-    return {**ENCODER, "texts": WORDS} if has_texts else ENCODER
+    """What the record of an encoder says; of free text, written cells and numbers for no value only where there are."""
+    if not isinstance(record, dict):
+        return ENCODER
+    more: dict[str, Spec] = {"texts": WORDS, "readings": READINGS, "absent": ABSENT}
+    spec = {**ENCODER, **{name: of for name, of in more.items() if name in record}}
+    if isinstance(record.get("parameters"), dict) and "absent" in record["parameters"]:
+        spec["parameters"] = {**PARAMETERS, "absent": RULE}
+    return spec
 
 
 def dump_encoder(asked: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
@@ -114,6 +133,10 @@ def dump_encoder(asked: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
     words = parameters.pop("texts", None)
     record = {"is_fitted": fitted is not None, "is_given": asked is not None, "parameters": parameters}
     n_texts, arrays = (None, {}) if fitted is None else _dump_columns(fitted)
+    if fitted is not None:
+        absent = [[kind.name, kind.absent] for kind in fitted.columns_ if kind.absent is not None]
+        readings = sorted([name, word] for name, word in fitted.readings_.items())
+        record |= ({"absent": absent} if absent else {}) | ({"readings": readings} if readings else {})
     return record | ({} if words is None else {"texts": {"n_texts": n_texts, "parameters": words}}), arrays
 
 
@@ -126,6 +149,8 @@ def plain_parameters(encoder: TableEncoder | None) -> Metadata | None:
     settings = {name: plain(value) for name, value in parameters.items()}
     if words is not None:
         settings["texts"] = plain_words(words)
+    if settings["absent"] == "keep":
+        settings.pop("absent")
     if isinstance(settings["reference"], dict):
         settings["reference"] = sorted([str(name), str(level)] for name, level in settings["reference"].items())
     if isinstance(settings["categories"], Iterable) and not isinstance(settings["categories"], str):
@@ -159,7 +184,21 @@ def build_encoder(
         return table_encoder, None
     if names is None or len(set(names)) < len(names):
         raise ModelFileError("the columns of a table need names, each its own.")
-    return table_encoder, _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
+    fitted = _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
+    return table_encoder, _with_readings(fitted, record.get("readings", []), record.get("absent", []))
+
+
+def _with_readings(encoder: TableEncoder, readings: list[list[str]], absent: list[list[Any]]) -> TableEncoder:
+    """How cells were written, and the numbers that mean no value, each of a column that the encoder has."""
+    known = {kind.name: kind.kind for kind in encoder.columns_}
+    if strange := [name for name, _ in readings if name not in known]:
+        raise ModelFileError(f"its encoder says how {brief(strange[0])} is written, which is no column of it.")
+    if strange := [name for name, number in absent if known.get(name) != "number" or not np.isfinite(number)]:
+        raise ModelFileError(f"its encoder has a number for no value of {brief(strange[0])}, which is no number.")
+    encoder.readings_ = {name: word for name, word in readings}
+    numbers = {name: number for name, number in absent}
+    encoder.columns_ = [replace(kind, absent=numbers.get(kind.name)) for kind in encoder.columns_]
+    return encoder
 
 
 def encoder_arrays(record: Metadata | None, arrays: Arrays) -> Arrays:

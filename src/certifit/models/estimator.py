@@ -27,7 +27,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.files import write_predictions
 from certifit.data.source import Block, RowError, Source
 from certifit.data.user_input import (
     fit_source,
@@ -39,6 +38,7 @@ from certifit.data.user_input import (
 )
 from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
+from certifit.data.writing import write_predictions
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import closed_form_row

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from certifit.data.files import TEMPORARY, refuse_unwritable
 from certifit.data.privacy import Rule, harmless
+from certifit.data.writing import TEMPORARY, refuse_unwritable
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"

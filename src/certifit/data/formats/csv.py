@@ -1,185 +1,82 @@
 """CSV files: rows in constant memory, every fault with its line.
 
-What the cells of a CSV column are, decided from the text of all of them.
-
-A column is whole numbers, numbers, flags, dates or times if all its filled cells are; if more than 9 in 10 are, it is
-that too and the others are bad cells; else it is text.
+One look at all rows settles how every column is read (`cell_types`); all passes read by it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data import privacy
-from certifit.data.formats.csv_reader import (
-    BadRow,
-    Reader,
-    Skipped,
-    Text,
-    last_number,
-    line_of,
-    short,
-    undecodable_line,
+from certifit.data.arrow import READING
+from certifit.data.formats.cell_types import (
+    COMMA,
+    OTHERWISE,
+    POINT,
+    CellType,
+    Decision,
+    Look,
+    article,
+    inferred,
+    kind_of,
+    named_type,
 )
+from certifit.data.formats.csv_reader import BadRow, Reader, Skipped, last_number, line_of, short, undecodable_line
+from certifit.data.formats.csv_text import MISSING, Text, Undecodable
 from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import refuse_unknown
-
-_MOST = 0.9
-
-
-@dataclass(frozen=True)
-class CellType:
-    """A kind of cell: its Arrow type, the pattern of its text, its names in a sentence."""
-
-    type: pa.DataType
-    pattern: str
-    article: str
-    plural: str
-
-    def matches(self, column: pa.Array) -> pa.Array:
-        """One flag per cell; null where it is missing."""
-        return pc.match_substring_regex(column, rf"^\s*(?:{self.pattern})\s*$")
-
-    def mismatches(self, column: pa.Array) -> list[int]:
-        """Rows whose cell is there and is not of this kind."""
-        rows: list[int] = pc.indices_nonzero(pc.invert(self.matches(column)).fill_null(False)).to_pylist()
-        return rows
-
-    def converted(self, column: pa.Array) -> pa.Array:
-        """The cells as values."""
-        return pc.cast(pc.utf8_trim_whitespace(column), self.type)
-
-
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:inf|infinity)"
-_DATE = r"\d{4}-\d\d-\d\d"
-_TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
-
-# Every kind stands before the kinds that hold it.
-KINDS = (
-    CellType(pa.int64(), r"[+-]?\d{1,18}", "a whole number", "whole numbers"),
-    CellType(pa.float64(), _NUMBER, "a number", "numbers"),
-    CellType(pa.bool_(), r"true|True|TRUE|false|False|FALSE", "true or false", "true or false"),
-    CellType(pa.date32(), _DATE, "a date", "dates"),
-    CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
-    CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
-)
-
-_NAMED = {
-    "number": pa.float64(),
-    "text": pa.string(),
-    "date": pa.timestamp("us"),
-    "flag": pa.bool_(),
-}
-
-
-def named_type(column: str, kind: Any) -> pa.DataType:
-    """The Arrow type that a user's word means."""
-    if isinstance(kind, pa.DataType):
-        return kind
-    if kind not in _NAMED:
-        raise ValueError(f"types[{column!r}] must be one of {', '.join(map(repr, _NAMED))}. Got {kind!r}.")
-    return _NAMED[kind]
-
-
-def inferred(kind: pa.DataType) -> pa.DataType:
-    """The type to read a column as whose first cells look like `kind`."""
-    # Bytes that are not text are read as text, which fails with their line; times of day are levels.
-    return pa.string() if pa.types.is_binary(kind) or pa.types.is_time(kind) else kind
-
-
-def kind_of(type_: pa.DataType) -> CellType | None:
-    """The kind of cells that a type reads; None where any text will do."""
-    return next((kind for kind in KINDS if kind.type == type_), None)
-
-
-def article(kind: pa.DataType | None) -> str:
-    """A type in a sentence."""
-    if kind is not None and kind == pa.null():
-        return "empty like the cells before it"
-    known = {column_type.type: column_type.article for column_type in reversed(KINDS)}
-    if kind is not None and pa.types.is_temporal(kind):
-        return "a date such as 2026-01-31"
-    return known.get(kind, f"of type {kind}")
-
-
-@dataclass
-class Counts:
-    """How many filled cells of a column are of each kind."""
-
-    n_cells: int = 0
-    of_kind: list[int] = field(default_factory=lambda: [0] * len(KINDS))
-
-    def add(self, column: pa.Array) -> None:
-        """Count the cells of a batch."""
-        filled = len(column) - column.null_count
-        self.n_cells += filled
-        if filled == 0:
-            return
-        counted = pc.value_counts(column.drop_null())
-        values, counts = counted.field(0), counted.field(1)
-        for k, kind in enumerate(KINDS):
-            hits = pc.sum(pc.if_else(kind.matches(values), counts, 0)).as_py() or 0
-            self.of_kind[k] += hits
-            if hits == filled:
-                self._hold(k, filled)
-                return
-
-    def _hold(self, k: int, n: int) -> None:
-        """Whole numbers are numbers, dates are times."""
-        holder = {0: 1, 3: 4}.get(k)
-        if holder is not None:
-            self.of_kind[holder] += n
-
-    def decide(self, must_be_number: bool = False) -> tuple[CellType | None, int]:
-        """The kind and how many cells are not of it; None is text."""
-        if self.n_cells == 0:
-            return CellType(pa.null(), "", "empty", "empty"), 0
-        best = max(range(len(KINDS)), key=lambda k: self.of_kind[k])  # the first of equals: the narrowest
-        if self.of_kind[best] > _MOST * self.n_cells:
-            return KINDS[best], self.n_cells - self.of_kind[best]
-        return (KINDS[1], self.n_cells - self.of_kind[1]) if must_be_number else (None, 0)
-
 
 __all__ = ["CsvFiles", "Text"]
 
 
 class CsvFiles:
-    """Files of one header, in order. The look at all rows that settles the types is made once, here.
+    """Files of one header, in any order of its columns. The look that settles the types is made once, here.
 
-    numbers: columns beside the others that are numbers whatever their cells look like: weight, offset, exposure.
+    texts: how each file is written. numbers: columns beside the others that are numbers whatever their cells look like:
+    weight, offset, exposure.
     """
 
     checksummed = False
 
     def __init__(
-        self, paths: Sequence[str], text: Text, features: Sequence[str], numbers: Sequence[str],
-        types: Mapping[str, Any], bad_rows: int,
+        self, texts: Mapping[str, Text], features: Sequence[str], numbers: Sequence[str], types: Mapping[str, Any],
+        bad_rows: int,
     ) -> None:  # fmt: skip
-        self.paths, self.text, self.numbers, self.bad_rows = list(paths), text, list(numbers), bad_rows
+        self.paths, self.texts, self.numbers, self.bad_rows = list(texts), dict(texts), list(numbers), bad_rows
         wanted = [*features, *numbers]
         self.unchanged = Unchanged(self.paths)
+        header = texts[self.paths[0]].header
         for path in self.paths[1:]:
-            _same_header(path, Text.of(path, text.delimiter, text.encoding, ()).header, self.paths[0], text.header)
+            _same_header(path, texts[path].header, self.paths[0], header)
         for name in types:
-            refuse_unknown(name, text.header, repr(self.paths[0]))
-        fixed = {name: named_type(name, kind) for name, kind in types.items()}
-        self.types = {name: fixed[name] for name in wanted if name in fixed}
-        self.lenient: dict[str, CellType] = {}  # columns read as text, whose bad cells are bad rows
+            refuse_unknown(name, header, repr(self.paths[0]))
+        fixed = {name: named_type(name, kind) for name, kind in types.items() if name in wanted}
+        self.lenient = {name: kind for name, kind in fixed.items() if isinstance(kind, CellType)}
+        self.types = {name: kind.type if isinstance(kind, CellType) else kind for name, kind in fixed.items()}
+        self.written: dict[str, CellType] = {}  # columns read as text and converted
+        self.decisions: dict[str, Decision] = {}
         self.cells: dict[str, str] = {}  # what an error says about all cells of a column
         self.bad: list[BadRow] = []
         self.rows: list[int] = []
         self.cut: list[str] = []  # files whose last line does not end
+        self.missing: dict[str, int] = {}  # empty cells of the columns that can be a target
         self._survey([name for name in wanted if name not in fixed])
-        self.schema = pa.schema([(name, self.types[name]) for name in wanted])
+        self.schema = pa.schema([self._field(name) for name in wanted])
         self.n_rows = sum(self.rows)
         if not self.n_rows:
             raise ValueError(f"{self.paths[0]!r} has a header and no rows.")
+
+    def _field(self, name: str) -> pa.Field:
+        """Name and type of a column, and the word for its reading where the type alone does not tell it."""
+        kind = self.lenient.get(name) or self.written.get(name)
+        word = "" if kind is None or kind.is_plain else kind.word
+        return pa.field(name, self.types[name], metadata={READING: word} if word else None)
 
     @property
     def skipped(self) -> int:
@@ -189,7 +86,11 @@ class CsvFiles:
     @property
     def notes(self) -> list[str]:
         """What a report should say."""
-        notes = [f"{path!r} does not end with a line break: its last row may be cut." for path in self.cut]
+        notes = [note for text in self.texts.values() for note in text.notes]
+        notes += [f"{path!r} does not end with a line break: its last row may be cut." for path in self.cut]
+        for name, decision in self.decisions.items():
+            if decision.note:
+                notes.append(f"Column {name!r} {decision.note.replace('COLUMN', repr(name))}.")
         if self.bad:
             what = [f"{self._where(bad)}: {bad.what}" for bad in self.bad[:3]]
             plural = "row was" if len(self.bad) == 1 else "rows were"
@@ -199,12 +100,12 @@ class CsvFiles:
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """All rows of these columns. A column whose bad cells are skipped is always read, so rows stay the same."""
         types = self._read_as({name: self.types[name] for name in dict.fromkeys([*columns, *self.lenient])})
-        schema = pa.schema([(name, self.types[name]) for name in columns])
+        schema = pa.schema([self.schema.field(name) for name in columns])
         bad = Skipped(self.bad_rows)
         for path in self.paths:
             read = 0
             for batch in self._read(path, types, bad):
-                kept = self._kept(batch, path, read, bad) if self.lenient else batch
+                kept = self._kept(batch, path, read, bad)
                 read += batch.num_rows
                 if kept.num_rows:
                     yield kept.select(list(columns)).cast(schema)
@@ -214,31 +115,40 @@ class CsvFiles:
         for path, n_rows in zip(self.paths, self.rows, strict=True):
             if row < n_rows:
                 number = _numbered(row, [bad.number for bad in self.bad if bad.path == path])
-                return f"{line_of(path, number, self.text)} of {path!r}"
+                return f"{line_of(path, number, self.texts[path])} of {path!r}"
             row -= n_rows
         return f"row {row}"
 
     def _survey(self, unknown: list[str]) -> None:
         """Settle the types, then count rows and bad rows: one pass, more only where the first block misleads."""
-        types, counts = {**self.types, **self._first_block(unknown)}, {}
+        types = {**self.types, **self._first_block(unknown)}
         while True:
             try:
-                counts = self._count(types, [name for name in unknown if types[name] == pa.string()])
+                looks = self._count(types, [name for name in unknown if types[name] == pa.string()])
                 break
             except _BadCell as error:
                 if error.column in unknown:
                     types |= dict.fromkeys(unknown, pa.string())
+                elif (kind := OTHERWISE.get(types[error.column])) is not None and error.column not in self.lenient:
+                    self.lenient[error.column] = kind
                 elif not self.bad_rows or (kind := kind_of(types[error.column])) is None:
                     raise
                 else:
                     self.lenient[error.column] = kind
-        if self._decide(counts):
+        self._decide(looks)
+        if any(decision.kind is COMMA for decision in self.decisions.values()):
+            self._look_again(
+                [name for name in unknown if self.types[name] == pa.float64() and name not in self.written]
+            )
+        if self.lenient and unknown:
             self._count(self.types, [])
 
     def _first_block(self, unknown: list[str]) -> dict[str, pa.DataType]:
         path, known = self.paths[0], {name: pa.string() for name in self.types}
+        if any(text.is_spaced for text in self.texts.values()):
+            return dict.fromkeys(unknown, pa.string())
         try:
-            with Reader(path, self.text, known, [*known, *unknown], Skipped(1 << 62)) as reader:
+            with Reader(path, self.texts[path], known, [*known, *unknown], Skipped(1 << 62)) as reader:
                 types = {name: reader.schema.field(name).type for name in unknown}
         except UnicodeError as error:
             raise self._undecodable(path) from error
@@ -246,43 +156,76 @@ class CsvFiles:
             raise self._explained(error, path, known, Skipped(0)) from error
         return {name: inferred(kind) for name, kind in types.items()}
 
-    def _count(self, types: dict[str, pa.DataType], undecided: list[str]) -> dict[str, Counts]:
+    def _count(self, types: dict[str, pa.DataType], undecided: list[str], in_doubt: bool = False) -> dict[str, Look]:
         """One pass: rows, bad rows, and what the cells of the undecided columns are."""
-        self.types, self.rows, self.cut = types, [], []
+        self.types, self.rows, self.cut, self.missing = types, [], [], dict.fromkeys(types, 0)
         bad = Skipped(self.bad_rows)
-        counts = {name: Counts() for name in undecided}
+        looks = {name: Look(in_doubt) for name in undecided}
         for path in self.paths:
             read = kept = 0
             for batch in self._read(path, self._read_as(types), bad):
-                for name, count in counts.items():
-                    count.add(batch.column(name))
-                kept += self._kept(batch, path, read, bad).num_rows
+                for name, look in looks.items():
+                    look.add(batch.column(name))
+                rows = self._kept(batch, path, read, bad)
+                for name in types:
+                    self.missing[name] += rows.column(name).null_count
+                kept += rows.num_rows
                 read += batch.num_rows
             self.rows.append(kept)
         self.bad = bad.rows
-        return counts
+        return looks
 
-    def _decide(self, counts: dict[str, Counts]) -> bool:
-        """Give columns read as text the type of their cells; whether any changed."""
-        before = dict(self.types)
-        for name, count in counts.items():
-            kind, bad_cells = count.decide(must_be_number=name in self.numbers)
-            self.types[name] = pa.string() if kind is None else kind.type
-            if kind is not None and bad_cells:
-                self.lenient[name] = kind
-                self.cells[name] = f"{bad_cells:,} of {count.n_cells:,} cells of this column are not {kind.plural}"
-        return self.types != before
+    def _decide(self, looks: dict[str, Look], prefers_comma: bool | None = None) -> None:
+        """Give columns read as text the type of their cells. prefers_comma: None where the columns themselves tell."""
+        decide = {name: partial(look.decide, name in self.numbers) for name, look in looks.items()}
+        if prefers_comma is None:
+            sure = [decision for each in decide.values() if (decision := each()).rival is None]
+            commas, points = (sum(decision.kind is kind for decision in sure) for kind in (COMMA, POINT))
+            delimiter = self.texts[self.paths[0]].delimiter
+            prefers_comma = commas > 0 or (delimiter == ";" and not points and pa.float64() not in self.types.values())
+        for name, each in decide.items():
+            decision = self.decisions[name] = each(prefers_comma)
+            self._take(name, decision, looks[name].n_cells)
+
+    def _take(self, name: str, decision: Decision, n_cells: int) -> None:
+        kind = decision.kind
+        self.types[name] = pa.string() if kind is None else kind.type
+        if kind is None:
+            return
+        if decision.bad_cells:
+            self.lenient[name] = kind
+            self.cells[name] = f"{decision.bad_cells:,} of {n_cells:,} cells of this column are not {kind.plural}"
+        elif not kind.is_plain or (self.is_spaced and kind.type != pa.null()):
+            self.written[name] = kind
+
+    def _look_again(self, names: list[str]) -> None:
+        """Numbers with a point, in files whose other numbers have a decimal comma: 1.234 may be 1234."""
+        if names:
+            looks = self._count({**self.types, **dict.fromkeys(names, pa.string())}, names, in_doubt=True)
+            self._decide(looks, prefers_comma=True)
+
+    @property
+    def is_spaced(self) -> bool:
+        """Whether cells have spaces about them."""
+        return any(text.is_spaced for text in self.texts.values())
 
     def _read_as(self, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-        return {name: pa.string() if name in self.lenient else kind for name, kind in types.items()}
+        as_text = self.is_spaced
+        return {
+            name: pa.string() if as_text or name in self.lenient or name in self.written else kind
+            for name, kind in types.items()
+        }
 
     def _read(self, path: str, types: dict[str, pa.DataType], bad: Skipped) -> Iterator[pa.RecordBatch]:
         self.unchanged.check(path)
         try:
-            with Reader(path, self.text, types, list(types), bad) as reader:
-                yield from reader.batches()
+            with Reader(path, self.texts[path], types, list(types), bad) as reader:
+                if self.is_spaced:
+                    yield from map(self._trimmed, reader.batches())
+                else:
+                    yield from reader.batches()
                 if not reader.ended:
-                    line = line_of(path, last_number(path, self.text), self.text)
+                    line = line_of(path, last_number(path, self.texts[path]), self.texts[path])
                     raise ValueError(
                         f"{path!r}: a quoted cell of the row at {line} is not closed before the end of the file. "
                         "The file is cut, or a quote is missing."
@@ -311,10 +254,29 @@ class CsvFiles:
                 raise ValueError(self._too_many(bad_row, self.cells.get(name, "")))
         if wrong:
             batch = batch.filter(pa.array([row not in wrong for row in range(batch.num_rows)]))
-        for name, kind in self.lenient.items():
+        for name, kind in (self.lenient | self.written).items():
             at = batch.schema.get_field_index(name)
-            batch = batch.set_column(at, name, kind.converted(batch.column(at)))
+            if at >= 0:
+                batch = batch.set_column(at, name, self._converted(name, kind, batch.column(at)))
         return batch
+
+    def _converted(self, name: str, kind: CellType, column: pa.Array) -> pa.Array:
+        try:
+            return kind.converted(column)
+        except pa.ArrowInvalid as error:  # the 30th of February
+            what = privacy.cell(str(error))
+            raise ValueError(
+                f"Column {name!r} has a cell that is not {kind.article}: {what}. Mend the file."
+            ) from error
+
+    def _trimmed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Text without the spaces and quotes about it; what then means no value is none."""
+        none = pa.array([*MISSING, *self.texts[self.paths[0]].missing])
+        columns = []
+        for column in batch.columns:
+            text = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), '^"(.*)"$', r"\1")
+            columns.append(pc.if_else(pc.is_in(text, value_set=none), pa.scalar(None, text.type), text))
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     def _explained(self, error: Exception, path: str, types: Mapping[str, Any], bad: Skipped) -> Exception:
         """The error of the parser in words, with its line."""
@@ -328,30 +290,29 @@ class CsvFiles:
         if "cannot infer number of columns" in said:
             return ValueError(f"{path!r} has a header and no rows.")
         if "straddl" in said or "out of sync" in said:
-            line = line_of(path, last_number(path, self.text), self.text)
+            line = line_of(path, last_number(path, self.texts[path]), self.texts[path])
             return ValueError(
-                f"{path!r}: a row near {line} is longer than {self.text.block:,} bytes. A quote may be missing."
+                f"{path!r}: a row near {line} is longer than {self.texts[path].block:,} bytes. A quote may be missing."
             )
         return ValueError(f"{path!r} is cut or not a readable CSV file: {said.strip()}")
 
     def _undecodable(self, path: str) -> ValueError:
-        line = undecodable_line(path, self.text)
+        line = undecodable_line(path, self.texts[path])
         where = f"{path!r}" if line is None else f"{path!r}, line {line},"
-        return ValueError(f"{where} has bytes that are not {self.text.encoding} text. {SAVE_AS_UTF8}")
+        return Undecodable(f"{where} has bytes that are not {self.texts[path].encoding} text. {SAVE_AS_UTF8}")
 
     def _bad_cell(self, path: str, types: Mapping[str, Any], column: int, number: int, said: str) -> ValueError:
-        name, where = self.text.header[column], f"{path!r}, {line_of(path, number, self.text)}"
+        name, where = self.texts[path].header[column], f"{path!r}, {line_of(path, number, self.texts[path])}"
         if "UTF8" in said:
-            return ValueError(
-                f"{where}: column {name!r} has bytes that are not {self.text.encoding} text. {SAVE_AS_UTF8}"
-            )
+            encoding = self.texts[path].encoding
+            return Undecodable(f"{where}: column {name!r} has bytes that are not {encoding} text. {SAVE_AS_UTF8}")
         wrong = privacy.cell(said.removeprefix("invalid value "))
         what = f"column {name!r} is {wrong}, not {article(types.get(name))}"
         advice = f"Mend the file, name a sign for no value in missing=, or pass types={{{name!r}: 'text'}}."
         return _BadCell(f"{where}: {what}. {advice}", name)
 
     def _where(self, bad: BadRow) -> str:
-        return f"{bad.path!r}, {line_of(bad.path, bad.number, self.text)}"
+        return f"{bad.path!r}, {line_of(bad.path, bad.number, self.texts[bad.path])}"
 
     def _too_many(self, bad: BadRow, about: str = "") -> str:
         more = f" {about}." if about else ""
@@ -382,8 +343,6 @@ def _same_header(path: str, header: Sequence[str], first: str, expected: Sequenc
         what = f"lacks column {missing[0]!r}" if missing else f"has a column {extra[0]!r}"
         what = what if privacy.are_names([*header, *expected]) else "has another first line"
         raise ValueError(f"{path!r} {what}, unlike {first!r}. All files of a scan need the same header.")
-    if list(header) != list(expected):
-        raise ValueError(f"{path!r} has its columns in another order than {first!r}. Make the headers equal.")
 
 
 def _numbered(row: int, skipped: Sequence[int]) -> int:

@@ -12,6 +12,24 @@ from pathlib import Path
 AnyPath = str | PathLike[str]
 
 
+class ShownAs(str):
+    """The place of a copy, which messages call by the name that its user typed."""
+
+    def __new__(cls, place: str, typed: str) -> ShownAs:
+        """A path."""
+        path = super().__new__(cls, place)
+        path.typed = typed
+        return path
+
+    typed: str
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.typed
+
+    def __repr__(self) -> str:
+        return repr(self.typed)
+
+
 def listed(path: AnyPath | Sequence[AnyPath], endings: Sequence[str]) -> list[str]:
     """The files, sorted by name within a glob or a folder. `endings`: which files of a folder count."""
     if not isinstance(path, str | PathLike):
@@ -39,12 +57,6 @@ def _of_folder(folder: str, endings: Sequence[str]) -> list[str]:
     files = sorted(str(path) for path in inside if path.is_file() and path.name.lower().endswith(tuple(endings)))
     if not files:
         raise FileNotFoundError(f"The folder {folder!r} has no file that ends in {' or '.join(endings)}.")
-    keyed = next((path for path in files if "=" in os.path.dirname(os.path.relpath(path, folder))), None)
-    if keyed:
-        raise ValueError(
-            f"{keyed!r} keeps a column in the name of its folder, which a scan does not read. "
-            "Give from_arrow a DuckDB relation of these files, or a list of the files."
-        )
     return files
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from certifit.maps.table.survey import ColumnSurvey, Survey, sharing
 
 FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
 _UNIQUE_SHARE = 0.95
+_IDENTIFIER = r"(?:.*[_ .-])?(?:id|idx|index|key|nr|no|number|row|rownum|rowid|rownames)|column1|unnamed.*|instant|sno"
 _LONG_TEXT = 40  # mean number of characters above which texts are long
 
 
@@ -67,6 +69,14 @@ def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> t
     return kinds, notes
 
 
+def absent_note(name: str, number: float, column: ColumnSurvey, what: str) -> str:
+    """What became of a number that looks like a sign for no value."""
+    said = f"Column {name!r} is {number:g} in {column.codes[number]:,} rows, far from its other numbers"
+    if what == "recognise":
+        return f"{said}: read as missing. To read it as a number: absent='keep'."
+    return f"{said}. If it means no value: absent='recognise'."
+
+
 def _refuse_values(name: str, column: ColumnSurvey, settings: Settings, place: Callable[[int], str]) -> None:
     if column.first_infinite is not None:
         raise ValueError(
@@ -94,6 +104,8 @@ def _number(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     values = column.numbers[""]
     if reason := _no_information(column, values.is_constant, f"{values.lower:g}"):
         return SetAside(name, reason=reason)
+    if _counts_rows(name, values):
+        return SetAside(name, reason="it only numbers the rows. Rename it to keep it")
     kind = Flag if column.family == "flag" else Number
     return kind(name, *_gaps(column, settings), fill=values.mean, varies=not values.is_constant)
 
@@ -276,6 +288,12 @@ def _are_dates(levels: tuple[str, ...]) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _counts_rows(name: str, values: NumberMoments) -> bool:
+    """Whether a column is called an identifier and is one: whole numbers that grow by 1 from row to row."""
+    is_consecutive = _numbers_rows(values) and values.last - values.first == values.count - 1
+    return is_consecutive and re.fullmatch(_IDENTIFIER, name.strip().lower()) is not None
 
 
 def _numbers_rows(values: NumberMoments) -> bool:

@@ -27,7 +27,7 @@ from certifit.data.privacy import conceal, rule
 from certifit.data.source import Source
 from certifit.data.user_input import unchanged_on_error
 from certifit.maps.rows import right_length, set_names
-from certifit.maps.table.choice import Settings, choose
+from certifit.maps.table.choice import Settings, absent_note, choose
 from certifit.maps.table.kinds import Level, SetAside, TableColumn, Text
 from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey, of_record, refuse_lone_gaps, told_names, with_shares
@@ -67,6 +67,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     texts : TextBinarizer or None, default None
         How columns of free text become columns of words: those with a space in most values that are long (more than 40
         characters on average) or seldom come twice. None sets such columns aside.
+    absent : {"keep", "recognise"}, default "keep"
+        Numbers such as -999 that 5 rows or more hold, far from all others of their column: numbers like others, with a
+        note, or gaps.
     sparse_output : bool, default True
         `transform` gives a CSR array, else a dense one.
 
@@ -75,6 +78,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     columns_ : list of the kind of each column, in order
     groups_ : list of (column, [names of the columns made of it])
     notes_ : list of sentences: what was filled, set aside, expanded, and what looks odd
+    readings_ : dict of the columns of a CSV scan that are not written plainly, and the word that types= takes for how
     survey_ : counts, ranges, means and levels of each column; None after loading
     n_features_in_ : int
     feature_names_in_ : names of the columns, where they have any
@@ -103,6 +107,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dates: str = "expand",
         categories: Sequence[str] = (),
         texts: TextBinarizer | None = None,
+        absent: str = "keep",
         sparse_output: bool = True,
     ) -> None:
         self.reference = reference
@@ -113,6 +118,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.dates = dates
         self.categories = categories
         self.texts = texts
+        self.absent = absent
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -150,8 +156,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return Columns([Dense(np.zeros((0, len(self._names_out(None)))))], 0)
         if self.unseen == "error":
             refuse_lone_gaps(kinds, table)
-        parts = [segment for kind in kinds for segment in kind.segments(plain(table.column(kind.name)))]
+        parts = [segment for kind in kinds for segment in kind.segments(self._column(table, kind))]
         return Columns(parts, table.num_rows)
+
+    @staticmethod
+    def _column(table: pa.Table | pa.RecordBatch, kind: TableColumn) -> pa.Array:
+        return kind.present(plain(table.column(kind.name)))
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Names of the columns: "x", "x missing", "carrier=UA", "date days", ..."""
@@ -221,6 +231,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "named": hasattr(self, "feature_names_in_"),
             "columns": list(records),
             "notes": list(self.notes_),
+            "readings": dict(self.readings_),
         }
         return state, {"fill": np.array([fill for of_column in fills for fill in of_column], dtype=np.float64)}
 
@@ -242,6 +253,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         kinds = with_shares(kinds)
         set_names(encoder, [kind.name for kind in kinds] if state["named"] else None, len(kinds))
         encoder.columns_, encoder.notes_, encoder.survey_ = kinds, list(state["notes"]), None
+        encoder.readings_ = dict(state.get("readings", {}))
         return encoder
 
     def kinds(self, source: Source) -> dict[str, str]:
@@ -257,6 +269,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"categories and reference name columns that are not there: {unknown}.")
         question = partial(Survey.of, cap=cap, categories=frozenset(self.categories))
         survey = source.remembered(("survey", *question.keywords.values()), partial(source.reduce, question))
+        absent = tuple(
+            (name, number) for name, column in survey.columns.items() if (number := column.absent) is not None
+        )
+        notes = [absent_note(name, number, survey.columns[name], self.absent) for name, number in absent]
+        if absent and self.absent == "recognise":
+            question = partial(question, absent=absent)
+            survey = source.remembered(("survey", *question.keywords.values()), partial(source.reduce, question))
         settings = Settings(
             self.reference,
             self.unseen,
@@ -266,7 +285,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.dates,
             self.texts is not None,
         )
-        return survey, *choose(survey, settings, getattr(source, "place", "row {}".format))
+        kinds, more = choose(survey, settings, getattr(source, "place", "row {}".format))
+        if self.absent == "recognise":
+            gaps = dict(absent)
+            kinds = [
+                kind if isinstance(kind, SetAside) else replace(kind, absent=gaps.get(kind.name)) for kind in kinds
+            ]
+        return survey, kinds, [*notes, *more]
 
     def _learn(self, source: Source) -> Self:
         survey, kinds, notes = self._chosen(source)
@@ -276,6 +301,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             rows = "1 sample" if survey.n_rows == 1 else f"{survey.n_rows:,} rows"
             raise ValueError(f"No column is left to fit in {rows}. {' '.join(notes)}")
         self.columns_, self.notes_ = kinds, notes
+        self.readings_ = dict(getattr(source, "readings", {}))
         self.survey_: Survey | None = survey.brief(int(self.max_levels))
         if not rule().shows:
             conceal(*told_names(self))
@@ -372,6 +398,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "unseen": ("error", "reference"),
     "missing": ("indicator", "fill", "error"),
     "dates": ("expand", "drop"),
+    "absent": ("keep", "recognise"),
     "sparse_output": (True, False),
 }
 

@@ -21,7 +21,7 @@ from certifit.data.arrow import valid_bits, values_of
 from certifit.data.columns import Array, Bits, Segment
 from certifit.data.privacy import rule
 from certifit.data.source import RowError
-from certifit.maps.table.reading import PARTS, as_text, date_parts, family, valid_rows, whole_numbers
+from certifit.maps.table.reading import PARTS, as_text, date_parts, family, valid_rows, whole_numbers, without_number
 from certifit.maps.text import TextBinarizer
 
 _SHOWN_LEVELS = 10
@@ -33,7 +33,7 @@ class TableColumn:
     """A column of the table: its name, and whether a 0/1 column marks its gaps.
 
     marked_by: the column whose 0/1 column marks these gaps too, for both are missing in the same rows; shares: the
-    columns that this one marks beside itself.
+    columns that this one marks beside itself. absent: a number that means no value, such as -999.
     """
 
     name: str
@@ -41,6 +41,7 @@ class TableColumn:
     is_lenient: bool = False
     marked_by: str | None = field(default=None, kw_only=True)
     shares: tuple[str, ...] = field(default=(), kw_only=True)
+    absent: float | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str]
     reads: ClassVar[tuple[str, ...]]  # families
@@ -73,12 +74,16 @@ class TableColumn:
             raise TypeError(f"Column {self.name!r} was a {self.kind} in the fit and is {column.type} here. Convert it.")
         return self._read(column)
 
+    def present(self, column: pa.Array) -> pa.Array:
+        """The column with a gap where the number that means no value stands."""
+        return column if self.absent is None else without_number(column, self.absent)
+
     def record(self) -> tuple[dict[str, Any], list[float]]:
         """JSON types with the same keys for every kind, and the fills."""
         record = {
             "kind": self.kind, "name": self.name, "has_indicator": self.has_indicator, "is_lenient": self.is_lenient,
             "family": None, "parts": [], "levels": [], "reference": None, "other": None, "reason": None, "text": None,
-            "marked_by": self.marked_by,
+            "marked_by": self.marked_by, "absent": self.absent,
         }  # fmt: skip
         return record, []
 

@@ -71,6 +71,13 @@ def whole_numbers(column: pa.Array, name: str) -> pa.Array:
         raise TypeError(f"Column {name!r} is read as levels, but it holds numbers with a fraction.") from None
 
 
+def without_number(column: pa.Array, number: float) -> pa.Array:
+    """The column with a gap in the place of a number; a column of another kind as it is."""
+    if not (pt.is_integer(column.type) or pt.is_floating(column.type)):
+        return column
+    return pc.if_else(pc.equal(column, pa.scalar(number, column.type)), pa.scalar(None, column.type), column)
+
+
 def valid_rows(column: pa.Array) -> Array | None:
     """Where there are values; None: everywhere."""
     bits = valid_bits(column)

@@ -8,7 +8,8 @@ Gaps that several columns have in the same rows are marked by one 0/1 column, th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,9 +34,11 @@ from certifit.maps.table.reading import (
     plain,
     valid_rows,
     whole_numbers,
+    without_number,
 )
 
 _SHOWN_LEVELS = 20
+ABSENT = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)  # numbers that often mean no value
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ class ColumnSurvey:
     numbers: dict[str, NumberMoments] = field(default_factory=dict)  # "" for a number or a flag
     texts: Levels | None = None
     is_readable: bool = True
+    codes: Mapping[float, int] = field(default_factory=dict)  # rows of numbers such as -999
+    others: tuple[float, float] = (np.inf, -np.inf)  # the smallest and the largest of all other numbers
 
     @property
     def count(self) -> int:
@@ -92,7 +97,19 @@ class ColumnSurvey:
             numbers={part: value + other.numbers[part] for part, value in self.numbers.items()},
             texts=texts,
             is_readable=self.is_readable and other.is_readable,
+            codes=dict(Counter(self.codes) + Counter(other.codes)),
+            others=(min(self.others[0], other.others[0]), max(self.others[1], other.others[1])),
         )
+
+    @property
+    def absent(self) -> float | None:
+        """A number that means no value: -999 or the like in 5 rows or more, far from all other numbers."""
+        lower, upper = self.others
+        for code, n_rows in self.codes.items():
+            gap = lower - code if code < 0 else code - upper
+            if n_rows >= FEWEST and gap > 0 and (gap > upper - lower or (code < 0 <= lower)):
+                return code
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """Facts for a report, in JSON types."""
@@ -120,9 +137,15 @@ class Survey:
     heaviest: tuple[float, ...] = ()
 
     @staticmethod
-    def of(block: Block, cap: int, categories: Collection[str] = ()) -> Survey:
-        """Of the rows of one stretch; whole numbers named in `categories` are counted as texts."""
+    def of(
+        block: Block, cap: int, categories: Collection[str] = (), absent: Sequence[tuple[str, float]] = ()
+    ) -> Survey:
+        """Of the rows of one stretch; whole numbers named in `categories` are counted as texts.
+
+        absent: (column, number that means no value in it).
+        """
         arrays = {name: plain(block.X.column(name)) for name in block.X.column_names}
+        arrays |= {name: without_number(arrays[name], number) for name, number in absent}
         rows = RowKeys.of(block)
         if block.weight is not None and not (block.weight > 0).all():
             used = np.flatnonzero(block.weight > 0)
@@ -187,7 +210,22 @@ def _numbers(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
         infinite &= valid
         used = valid & ~infinite
         of = replace(of, first_infinite=int(rows.number[infinite][0]) if infinite.any() else None)
-    return _with_gaps(replace(of, numbers={"": moments(x, used, rows.key, rows.weight)}), valid, rows)
+    numbers = moments(x, used, rows.key, rows.weight)
+    return _with_gaps(replace(of, numbers={"": numbers}, **_codes(x, used, numbers)), valid, rows)
+
+
+def _codes(x: Array, used: Array | None, numbers: NumberMoments) -> dict[str, Any]:
+    """Rows of the numbers that often mean no value, where one is the smallest or the largest; and the other numbers."""
+    if numbers.lower not in ABSENT and numbers.upper not in ABSENT:
+        return {"others": (numbers.lower, numbers.upper)}
+    values = x if used is None else x[used]
+    is_code = np.isin(values, ABSENT)
+    others = values[~is_code]
+    codes, counts = np.unique(values[is_code], return_counts=True)
+    return {
+        "codes": dict(zip(map(float, codes), counts.tolist(), strict=True)),
+        "others": (float(others.min()), float(others.max())) if len(others) else (np.inf, -np.inf),
+    }
 
 
 def _dates(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
@@ -276,7 +314,8 @@ def of_record(record: dict[str, Any], fills: list[float]) -> TableColumn:
     """The kind that `record` of any kind wrote; what it shares is not of its own record, see `with_shares`."""
     if record["kind"] not in KINDS:
         raise ValueError(f"Column {record['name']!r} is of the unknown kind {record['kind']!r}.")
-    return replace(KINDS[record["kind"]].of_record(record, fills), marked_by=record["marked_by"])
+    own = {"marked_by": record["marked_by"], "absent": record.get("absent")}
+    return replace(KINDS[record["kind"]].of_record(record, fills), **own)
 
 
 def with_shares(kinds: list[TableColumn]) -> list[TableColumn]:
@@ -297,7 +336,8 @@ def refuse_lone_gaps(kinds: Sequence[TableColumn], table: pa.Table | pa.RecordBa
     """Refuse a row where only some of the columns are missing that were missing together in the fit."""
     for kind in kinds:
         for name in kind.shares:
-            first, other = (missing_rows(plain(table.column(each))) for each in (kind.name, name))
+            absent = {each.name: each.present for each in kinds}
+            first, other = (missing_rows(absent[each](plain(table.column(each)))) for each in (kind.name, name))
             differs = first ^ other
             if differs.any():
                 row = int(np.argmax(differs))

@@ -1,0 +1,307 @@
+"""What the cells of a text column are, decided once from all of them, and how their text becomes values.
+
+A column is whole numbers, numbers, flags, dates or times if all its filled cells are; if more than 9 in 10 are, it is
+that too and the others are bad cells; else it is text. `KINDS` has the ways to write them, the plain ones first:
+
+    plain             12    1.5e3    true    2026-01-31    2026-01-31 10:30    what the parser reads by itself
+    number            48,213.50    $4,217.30    45.3%    1 234.5
+    decimal-comma     48.213,50    4217,30 €    45,3 %
+    day-first         31.01.2026   31/1/26      31-01-2026 10:30
+    month-first       01/31/2026
+    date              2026/01/31
+
+`word` is what types= and --types call a reading. Where two readings suit every cell, `Look.decide` takes one and its
+note says how to get the other. Whole numbers of which one begins with a 0 are codes: they stay text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_MOST = 0.9
+
+
+@dataclass(frozen=True)
+class CellType:
+    """A kind of cell: its Arrow type, the pattern of its text, its names in a sentence, how its text is made plain.
+
+    steps: (pattern, replacement) in order, after which Arrow reads the text; none where the parser reads it as it is.
+    """
+
+    type: pa.DataType
+    pattern: str
+    article: str
+    plural: str
+    word: str = ""
+    steps: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the parser reads it by itself."""
+        return not self.steps
+
+    def matches(self, column: pa.Array) -> pa.Array:
+        """One flag per cell; null where it is missing."""
+        return pc.match_substring_regex(column, rf"^\s*(?:{self.pattern})\s*$")
+
+    def mismatches(self, column: pa.Array) -> list[int]:
+        """Rows whose cell is there and is not of this kind."""
+        rows: list[int] = pc.indices_nonzero(pc.invert(self.matches(column)).fill_null(False)).to_pylist()
+        return rows
+
+    def converted(self, column: pa.Array) -> pa.Array:
+        """The cells as values; equal cells are read once."""
+        if self.is_plain:
+            return pc.cast(pc.utf8_trim_whitespace(column), self.type)
+        codes = pc.dictionary_encode(column)
+        text = pc.utf8_trim_whitespace(codes.dictionary)
+        for pattern, plain in self.steps:
+            text = pc.replace_substring_regex(text, pattern, plain)
+        return pc.take(pc.cast(text, self.type), codes.indices)
+
+
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?i:inf|infinity)"
+_DATE = r"\d{4}-\d\d-\d\d"
+_TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
+
+_UNIT = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY)"
+_GAP = r"[ '’\x{a0}\x{202f}]"  # between thousands, in either notation
+_NOT_IN_UNITS = r"[-+−\d.,'’\s\x{a0}\x{202f}]"
+
+
+def _written(point: str, comma: str) -> str:
+    """Numbers with a unit before or after them, or thousands set apart. point: parts decimals; comma: thousands."""
+    body = rf"(?:\d+|\d{{1,3}}(?:(?:{comma}\d{{3}})+|(?:{_GAP}\d{{3}})+))(?:{point}\d*)?|{point}\d+"
+    return rf"[-+−]?\s*{_UNIT}?\s*[-+−]?(?:{body})\s*(?:%|{_UNIT})?"
+
+
+_BARE = ((_UNIT, ""), (r"[%\s'’\x{a0}\x{202f}]", ""), ("−", "-"), (r"^\+", ""))
+_DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:\d{4}|\d\d)"
+_CLOCK = r"(?:[ T]\d?\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
+_PADDED = (  # 1/2/24 9:05 -> 01.02.2024 09:05; years 69 to 99 are of the last century, as in POSIX
+    (r"^(\d)[./-]", r"0\1."),
+    (r"^(\d\d)[./-](\d)[./-]", r"\1.0\2."),
+    (r"^(\d\d)[./-](\d\d)[./-]", r"\1.\2."),
+    (r"^(\d\d\.\d\d\.)([0-6]\d)(\D|$)", r"\g<1>20\2\3"),
+    (r"^(\d\d\.\d\d\.)([7-9]\d|69)(\D|$)", r"\g<1>19\2\3"),
+    (r"([ T])(\d:)", r"\g<1>0\2"),
+)
+
+
+def _re2(steps: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Arrow's regular expressions write groups as \\1 alone."""
+    return tuple((pattern, re.sub(r"\\g<(\d)>", r"\\\1", plain)) for pattern, plain in steps)
+
+
+POINT = CellType(
+    pa.float64(), _written(r"\.", ","), "a number", "numbers", "number", (*_BARE, (",", ""))
+)  # fmt: skip
+COMMA = CellType(
+    pa.float64(), _written(",", r"\."), "a number with a decimal comma", "numbers", "decimal-comma",
+    (*_BARE, (r"\.", ""), (",", ".")),
+)  # fmt: skip
+DAY_FIRST = CellType(
+    pa.timestamp("us"), rf"{_DAY}[./-]{_MONTH}[./-]{_YEAR}{_CLOCK}", "a date such as 31.01.2026", "dates",
+    "day-first", _re2((*_PADDED, (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"))),
+)  # fmt: skip
+MONTH_FIRST = CellType(
+    pa.timestamp("us"), rf"{_MONTH}[/-]{_DAY}[/-]{_YEAR}{_CLOCK}", "a date such as 01/31/2026", "dates",
+    "month-first", _re2((*_PADDED, (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\1-\2"))),
+)  # fmt: skip
+YEAR_FIRST = CellType(
+    pa.timestamp("us"), rf"\d{{4}}[./]{_MONTH}[./]{_DAY}{_CLOCK}", "a date such as 2026/01/31", "dates", "date",
+    _re2(((r"^(\d{4})[./](\d)[./]", r"\1-0\2-"), (r"^(\d{4})[./](\d\d)[./]", r"\1-\2-"),
+          (r"^(\d{4}-\d\d-)(\d)(\D|$)", r"\g<1>0\2\3"), (r"([ T])(\d:)", r"\g<1>0\2"))),
+)  # fmt: skip
+
+# Every kind stands before the kinds that hold it.
+KINDS = (
+    CellType(pa.int64(), r"[+-]?\d{1,18}", "a whole number", "whole numbers"),
+    CellType(pa.float64(), _NUMBER, "a number", "numbers"),
+    CellType(pa.bool_(), r"true|True|TRUE|false|False|FALSE", "true or false", "true or false"),
+    CellType(pa.date32(), _DATE, "a date", "dates"),
+    CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
+    CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
+    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST,
+)  # fmt: skip
+_WHOLE, _FLOAT, _DAYS, _MOMENTS = 0, 1, 3, 4
+
+_NAMED: dict[str, CellType | pa.DataType] = {
+    "number": pa.float64(),
+    "text": pa.string(),
+    "date": pa.timestamp("us"),
+    "flag": pa.bool_(),
+    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST)},
+}
+# Readings of cells that the parser does not read as the type that a word means.
+OTHERWISE = {pa.float64(): POINT, pa.timestamp("us"): YEAR_FIRST}
+
+
+def named_type(column: str, kind: Any) -> CellType | pa.DataType:
+    """What a user's word means: an Arrow type that the parser reads, or a kind of cell."""
+    if isinstance(kind, pa.DataType):
+        return kind
+    if kind not in _NAMED:
+        raise ValueError(f"types[{column!r}] must be one of {', '.join(map(repr, _NAMED))}. Got {kind!r}.")
+    return _NAMED[kind]
+
+
+def inferred(kind: pa.DataType) -> pa.DataType:
+    """The type to read a column as whose first cells look like `kind`."""
+    # Bytes that are not text are read as text, which fails with their line; times of day are levels. Whole numbers are
+    # read as text once, for a 0 in front of one of them makes them codes.
+    is_text = pa.types.is_binary(kind) or pa.types.is_time(kind) or pa.types.is_integer(kind)
+    return pa.string() if is_text else kind
+
+
+def kind_of(type_: pa.DataType) -> CellType | None:
+    """The kind of cells that a type reads; None where any text will do."""
+    return next((kind for kind in KINDS if kind.type == type_), None)
+
+
+def article(kind: pa.DataType | None) -> str:
+    """A type in a sentence."""
+    if kind is not None and kind == pa.null():
+        return "empty like the cells before it"
+    known = {column_type.type: column_type.article for column_type in reversed(KINDS)}
+    if kind is not None and pa.types.is_temporal(kind):
+        return "a date such as 2026-01-31"
+    return known.get(kind, f"of type {kind}")
+
+
+EMPTY = CellType(pa.null(), "", "empty", "empty")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How a column is read: its kind (None: text), how many cells are not of it, and what a report should say.
+
+    note: the end of a sentence that begins with the column, COLUMN its name; empty where cells are plain.
+    rival: another kind that every cell suits.
+    """
+
+    kind: CellType | None
+    bad_cells: int = 0
+    note: str = ""
+    rival: CellType | None = None
+
+
+@dataclass
+class Look:
+    """How many filled cells of a column are of each kind; units: what stands beside numbers; zeros: cells like 007.
+
+    in_doubt: the file has decimal commas, so the point of 1.234 may part thousands.
+    """
+
+    in_doubt: bool = False
+    n_cells: int = 0
+    of_kind: list[int] = field(default_factory=lambda: [0] * len(KINDS))
+    units: dict[str, int] = field(default_factory=dict)
+    zeros: int = 0
+    has_separator: bool = False  # a cell of numbers with a point or a comma
+    has_comma: bool = False
+
+    def add(self, column: pa.Array) -> None:
+        """Count the cells of a batch."""
+        filled = len(column) - column.null_count
+        self.n_cells += filled
+        if filled == 0 or self._are_whole(column, filled):
+            return
+        counted = pc.value_counts(column.drop_null())
+        values, counts = counted.field(0), counted.field(1)
+        for k, kind in enumerate(KINDS):
+            hits = pc.sum(pc.if_else(kind.matches(values), counts, 0)).as_py() or 0
+            self.of_kind[k] += hits
+            if hits == filled and kind.is_plain and not (self.in_doubt and k == _FLOAT):
+                self._hold(k, filled)
+                self.zeros += 0 if k else _zeros(values, counts)
+                return
+        if max(self.of_kind[KINDS.index(POINT)], self.of_kind[KINDS.index(COMMA)]):
+            self._count_units(values, counts)
+            self.has_comma |= bool(pc.any(pc.match_substring(values, ",")).as_py())
+            self.has_separator |= self.has_comma or bool(pc.any(pc.match_substring(values, ".")).as_py())
+
+    def _are_whole(self, column: pa.Array, filled: int) -> bool:
+        """Count a batch of whole numbers, the most common one, without looking at each text."""
+        try:
+            pc.cast(column, pa.int64())
+        except pa.ArrowInvalid:
+            return False
+        self.of_kind[_WHOLE] += filled
+        self._hold(_WHOLE, filled)
+        self.zeros += _zeros(column, None)
+        return True
+
+    def _hold(self, k: int, n: int) -> None:
+        """Whole numbers are numbers in either notation, dates are times."""
+        held = {_WHOLE: (_FLOAT, KINDS.index(POINT), KINDS.index(COMMA)), _FLOAT: (KINDS.index(POINT),),
+                _DAYS: (_MOMENTS,)}  # fmt: skip
+        for holder in held.get(k, ()):
+            self.of_kind[holder] += n
+
+    def _count_units(self, values: pa.Array, counts: pa.Array) -> None:
+        units = pc.replace_substring_regex(values, _NOT_IN_UNITS, "")
+        for unit, n in zip(units.to_pylist(), counts.to_pylist(), strict=True):
+            if len(unit) <= 3 and (unit in self.units or len(self.units) < 8):
+                self.units[unit] = self.units.get(unit, 0) + n
+
+    def decide(self, must_be_number: bool = False, prefers_comma: bool = False) -> Decision:
+        """How to read the column. prefers_comma: the rest of the file speaks for a decimal comma."""
+        if self.n_cells == 0:
+            return Decision(EMPTY)
+        fitting = [k for k in range(len(KINDS)) if self.of_kind[k] > _MOST * self.n_cells and self._is_one_unit(k)]
+        best = max(fitting, key=lambda k: self.of_kind[k], default=None)  # the first of equals: the narrowest
+        if best is None:
+            return Decision(KINDS[_FLOAT], self.n_cells - self.of_kind[_FLOAT]) if must_be_number else Decision(None)
+        if best == _WHOLE and self.zeros:
+            return Decision(None, note=_CODES)
+        equal = [KINDS[k] for k in fitting if self.of_kind[k] == self.of_kind[best]]
+        kind, rival = self._taken(KINDS[best], equal, prefers_comma)
+        return Decision(kind, self.n_cells - self.of_kind[best], self._note(kind, rival), rival)
+
+    def _is_one_unit(self, k: int) -> bool:
+        """Amounts of two currencies, or per cents beside bare numbers, are no numbers of one column."""
+        if KINDS[k] not in (POINT, COMMA):
+            return True
+        units = set(self.units) - {""}
+        return len(units) <= 1 and not ("%" in units and "" in self.units)
+
+    def _taken(
+        self, kind: CellType, equal: Sequence[CellType], prefers_comma: bool
+    ) -> tuple[CellType, CellType | None]:
+        """Of two readings that suit every cell the likelier one, and the other."""
+        if (kind is POINT or self.in_doubt) and COMMA in equal and self.has_separator:
+            return (COMMA, POINT) if prefers_comma else (POINT, COMMA)
+        if kind is DAY_FIRST and MONTH_FIRST in equal:
+            return DAY_FIRST, MONTH_FIRST
+        return kind, None
+
+    def _note(self, kind: CellType, rival: CellType | None) -> str:
+        if kind.is_plain:
+            return ""
+        unit = next((unit for unit in self.units if unit), "")
+        if kind.plural == "dates":
+            said = f"was read as dates, {_ORDER[kind.word]}"
+        else:
+            said = "was read as numbers" + (" with a decimal comma" if kind is COMMA else _THOUSANDS * self.has_comma)
+            said += ", in per cent" if unit == "%" else f", in {unit}" if unit else ""
+        if rival is None:
+            return said
+        return f"{said}. Its cells could be read otherwise too: types={{COLUMN: {rival.word!r}}} does"
+
+
+_THOUSANDS = " (a comma parts thousands)"
+_ORDER = {"day-first": "the day first", "month-first": "the month first", "date": "the year first"}
+_CODES = "has whole numbers with a 0 in front, kept as codes. To read them as numbers: types={COLUMN: 'number'}"
+
+
+def _zeros(values: pa.Array, counts: pa.Array | None) -> int:
+    """Cells of whole numbers with a 0 in front of other digits."""
+    is_code = pc.and_(pc.starts_with(values, "0"), pc.greater(pc.binary_length(values), 1))
+    return pc.sum(is_code if counts is None else pc.if_else(is_code, counts, 0)).as_py() or 0

@@ -1,0 +1,367 @@
+"""How a CSV file is written: its encoding, its delimiter, the lines above its header, its names; and its bytes.
+
+A file whose first lines are not a plain header is read as if they were: `Bytes` puts a line of the names in the place
+of comment lines, a title, a missing header or names with spaces about them. Its rows keep their numbers: the header
+is row 1.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from threading import RLock
+from typing import Any
+
+import pyarrow as pa
+
+from certifit.data.formats.paths import digested
+from certifit.data.privacy import are_names, doubt
+from certifit.data.roles import repeated_names
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
+BLOCK = 1 << 20  # bytes that are parsed at a time; more where a row is long
+LARGEST_BLOCK = 1 << 28
+ROWS_OF_BLOCK = 64  # a block costs the parser some microseconds per column: of 100,000 columns, much more than its rows
+MOST_ABOVE = 100  # lines above a header
+DELIMITERS = ",;\t|"
+# First bytes of files that are no text -> what they are, and what to do.
+_NO_TEXT = {
+    b"PAR1": "a Parquet file. Use scan_parquet.",
+    b"PK\x03\x04": "a zip archive or an Excel workbook, not CSV. Use scan_excel for a workbook, or unpack it.",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook, not CSV. Save it as .xlsx or CSV.",
+    b"\x1f\x8b": "compressed (gzip), and its name hides it. Rename it to end in .csv.gz, or unpack it.",
+    b"\x28\xb5\x2f\xfd": "compressed (zstd), and its name hides it. Rename it to end in .csv.zst, or unpack it.",
+    b"BZh91AY&SY": "compressed (bzip2), and its name hides it. Rename it to end in .csv.bz2, or unpack it.",
+    b"\xfd7zXZ\0": "compressed (xz). Unpack it.",
+    b"ARROW1\0": "an Arrow or Feather file, not CSV. Use scan_arrow.",
+    b"%PDF-": "a PDF document, not CSV.",
+    b"SQLite format 3\0": "an SQLite database, not CSV. Export a table as CSV.",
+}
+
+
+# Marks of wide text, the longer first: its encoding, and that of text behind the mark.
+_MARKS = {
+    b"\xff\xfe\0\0": ("utf-32", "utf-32-le"),
+    b"\0\0\xfe\xff": ("utf-32", "utf-32-be"),
+    b"\xff\xfe": ("utf-16", "utf-16-le"),
+    b"\xfe\xff": ("utf-16", "utf-16-be"),
+}
+
+
+class Undecodable(ValueError):
+    """Bytes that are no text of the encoding."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """How the text is written. header: the names; top: how many lines they stand for, and the line in their place.
+
+    above: lines before the header. has_header: False where its first row is a row. is_spaced: cells have spaces about
+    them. notes: what a report should say.
+    """
+
+    delimiter: str
+    encoding: str
+    missing: tuple[str, ...]
+    header: tuple[str, ...]
+    above: int = 0
+    has_header: bool = True
+    is_spaced: bool = False
+    top: tuple[int, str] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def block(self) -> int:
+        """Bytes to parse at a time, of the length of the header: some rows of any number of columns."""
+        wanted = ROWS_OF_BLOCK * sum(len(name) + 1 for name in self.header)
+        return min(max(BLOCK, wanted), LARGEST_BLOCK)
+
+    @staticmethod
+    def of(
+        path: str, delimiter: str | None, encoding: str | None, missing: tuple[str, ...], has_header: bool = True
+    ) -> Text:
+        """Read from the first lines of a file. encoding: None for UTF-8, or what a mark at the start says."""
+        start = _start(path)
+        encoding = _settled_encoding(path, encoding, start)
+        for signature, advice in _NO_TEXT.items():
+            if start.startswith(signature):
+                raise ValueError(f"{path!r} is {advice}")
+        if delimiter is not None and len(delimiter) != 1:
+            raise ValueError(f"delimiter must be one character, such as ',' or ';'. Got {delimiter!r}.")
+        try:
+            text = _Top.of(path, delimiter, encoding).text(missing, has_header)
+        except UnicodeError as error:
+            raise Undecodable(f"{path!r} is not {encoding} text. Pass another encoding=, such as 'utf8'.") from error
+        except (csv.Error, EOFError, OSError) as error:
+            raise ValueError(f"{path!r} is not a readable CSV file: {error}.") from error
+        if any("\udc80" <= letter <= "\udcff" for name in text.header for letter in name):
+            raise Undecodable(f"{path!r}: the header is not {encoding} text. Pass encoding=, such as 'latin1'.")
+        if repeated := repeated_names(text.header):
+            named = f"named {repeated}" if are_names(text.header) else "of one name, if its first line is one of names"
+            raise ValueError(f"{path!r} has more than one column {named}. Rename them.")
+        return text
+
+
+@dataclass(frozen=True)
+class _Top:
+    """The first records of a file. lines: how many lines the first one ends after; row: the record behind it."""
+
+    path: str
+    encoding: str
+    delimiter: str
+    above: int
+    lines: int
+    first: list[str]
+    row: list[str]
+    is_comment: bool  # the header stands behind a #
+
+    @staticmethod
+    def of(path: str, delimiter: str | None, encoding: str) -> _Top:
+        with lines(path, encoding) as opened:
+            above, is_comment = _above(list(islice(opened, MOST_ABOVE + 3)), delimiter)
+        with lines(path, encoding) as opened:
+            for _ in range(above):
+                next(opened)
+            separator = delimiter or _sniffed(path, encoding, above)
+            reader = csv.reader(opened, delimiter=separator)
+            records = (record for record in reader if record)
+            first = next(records, None)
+            if first is None:
+                raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
+            n_lines = above + reader.line_num
+            try:
+                row = next(records, [])
+            except (csv.Error, OSError):  # a row that no pass can read, either
+                row = []
+        return _Top(path, encoding, separator, above, n_lines, first, row, is_comment)
+
+    def text(self, missing: tuple[str, ...], has_header: bool) -> Text:
+        """The names, and what stands in their place."""
+        is_spaced = self.delimiter != " " and any(cell.startswith(" ") for cell in self.first[1:])
+        written = [self.first[0].lstrip("# ") if self.is_comment else self.first[0], *self.first[1:]]
+        names = [_bare(name) for name in written] if has_header else [""] * len(written)
+        if has_header and len(self.row) == len(names) + 1 and not self.row[-1].strip():
+            names.append("")  # a delimiter behind every row but the header
+        elif has_header and len(self.row) == len(names) - 1 and not names[-1]:
+            names.pop()
+        named = tuple(name or f"column{j}" for j, name in enumerate(names, 1))
+        if has_header and not _are_names(written, self.row):
+            doubt(named)
+        is_plain = has_header and not self.above and list(named) == self.first
+        line = self.delimiter.join('"' + name.replace('"', '""') + '"' for name in named) + "\n"
+        top = None if is_plain else (self.lines if has_header else self.above, line)
+        return Text(
+            self.delimiter, self.encoding, missing, named, self.above, has_header, is_spaced, top,
+            tuple(self._notes(has_header)),
+        )  # fmt: skip
+
+    def _notes(self, has_header: bool) -> Iterator[str]:
+        if self.above:
+            plural = "line" if self.above == 1 else "lines"
+            yield f"The first {self.above} {plural} of {self.path!r} are no rows and were left out."
+        if has_header and any(map(_is_number, self.first)):
+            yield (
+                f"The first line of {self.path!r} was read as the names of its columns, and one of them is a number. "
+                "If it is a row: has_header=False."
+            )
+
+
+def _bare(name: str) -> str:
+    """Without spaces and quotes about it."""
+    name = name.strip()
+    return name[1:-1].strip() if len(name) > 1 and name[0] == name[-1] == '"' else name
+
+
+def _above(first: Sequence[str], delimiter: str | None) -> tuple[int, bool]:
+    """How many of the first lines are no header: comments, and a title without cells. And whether a # begins it."""
+    at = 0
+    while at < len(first) and (first[at].startswith("#") or not first[at].strip()):
+        at += 1
+    comments = [k for k in range(at) if first[k].startswith("#")]
+    if at >= len(first):
+        return 0, False
+    if comments:
+        last, cells = comments[-1], max((delimiter or DELIMITERS), key=first[at].count)
+        is_row = any(_is_number(cell) for cell in first[at].split(cells))
+        if is_row and first[last].count(cells) == first[at].count(cells) > 0:
+            return last, True
+    marks = delimiter or DELIMITERS
+    below = [k for k in range(at + 1, len(first)) if first[k].strip(f"{marks}\r\n ")][:2]
+    if len(below) == 2 and not any(first[at].strip(f"{marks}\r\n ").count(mark) for mark in marks):
+        mark = max(marks, key=first[below[0]].count)
+        names, row = (first[k].strip().split(mark) for k in below)
+        if len(names) == len(row) > 1 and not any(map(_is_number, names)) and any(map(_is_number, row)):
+            return below[0], False
+    return (at if comments else 0), False
+
+
+def _start(path: str) -> bytes:
+    """The first bytes, unpacked."""
+    with _opened(path) as file:
+        try:
+            return bytes(file.read(16))
+        except OSError as error:  # "zlib inflate failed: incorrect header check": the name alone says it is packed
+            advice = "Its name says that it is compressed: rename it if it is not."
+            raise ValueError(f"{path!r} is not a readable CSV file: {error}. {advice}") from error
+
+
+def _settled_encoding(path: str, encoding: str | None, start: bytes) -> str:
+    if encoding is None:
+        return next((wide for mark, (wide, _) in _MARKS.items() if start.startswith(mark)), "utf8")
+    _check_encoding(encoding)
+    return _known_encoding(path, encoding, start)
+
+
+def _check_encoding(encoding: str) -> None:
+    refusal = f"encoding must be one of text in lines, such as 'utf8' or 'latin1'. Got {encoding!r}."
+    lines = "a,1\r\n" * 50
+    try:
+        coded, twice = lines.encode(encoding), (lines + lines).encode(encoding)
+    except (
+        LookupError,
+        ValueError,
+    ) as error:  # ValueError: a null byte in the name, or lines that 'idna' does not take
+        raise ValueError(refusal) from error
+    if not twice.startswith(coded) or coded.count(b"\n") != 50:  # 'punycode', 'unicode_escape'
+        raise ValueError(refusal)
+
+
+def _known_encoding(path: str, encoding: str, start: bytes) -> str:
+    """The one name of UTF-8 with or without a mark, and of text whose mark tells the order of its bytes."""
+    name = codecs.lookup(encoding).name
+    marked = next((wide for mark, (wide, _) in _MARKS.items() if start.startswith(mark)), None)
+    if name in ("utf-8", "utf-8-sig"):
+        if marked is not None:
+            raise ValueError(f"{path!r} is {marked.upper()} text. Pass encoding='{marked}', or save it as UTF-8.")
+        return "utf8"
+    if marked is not None and name.startswith(marked):
+        return marked
+    if name in ("utf-16", "utf-32"):
+        advice = f"Pass encoding='{name}-le' or '{name}-be' if it is such text without a mark, or another one."
+        raise ValueError(f"{path!r} does not begin with the byte order mark of {name} text. {advice}")
+    return encoding
+
+
+def _are_names(header: Sequence[str], row: Sequence[str]) -> bool:
+    """Whether the first line is surely one of names: none of them is a number, and a cell of the first row is."""
+    return not any(map(_is_number, header)) and any(map(_is_number, row))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+class Bytes(io.RawIOBase):
+    """The bytes of a file, decompressed, its header in the place of its top, and a last line behind them."""
+
+    def __init__(self, path: str, end: str, encoding: str, top: tuple[int, str] | None = None) -> None:
+        super().__init__()
+        self.inner = _opened(path)
+        self.end = end
+        self.encoding = encoding  # of what is behind a mark
+        self.top = top
+        self.ready = b""  # bytes in front of those that are not read yet
+        self.is_begun, self.last = False, b""
+        self.digest = 0  # of what was read so far
+        # A pass that ends early closes the file while Arrow's thread may be reading ahead: without the lock the system
+        # gives the number of the closed file to the next one, and that thread takes a block of its bytes.
+        self.lock = RLock()
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether what was read ends with a line break, or is nothing."""
+        return not self.last or any(self.last.endswith(end.encode(self.encoding)) for end in "\r\n")
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes."""
+        with self.lock:
+            return self._read_into(buffer)
+
+    def _read_into(self, buffer: Any) -> int:
+        if not self.ready:
+            if self.inner is None:
+                return 0
+            data = self._next(len(buffer))
+            if not self.is_begun:
+                self.is_begun, data = True, self._begun(data, len(buffer))
+            if not data:
+                self.inner.close()
+                self.inner, data = None, self.end.encode(self.encoding)
+            self.ready = data
+        n = min(len(buffer), len(self.ready))
+        buffer[:n] = self.ready[:n]
+        self.ready = self.ready[n:]
+        return n
+
+    def _next(self, size: int) -> bytes:
+        data = bytes(self.inner.read(size))
+        if data:
+            self.last = (self.last + data[-4:])[-4:]
+            self.digest = digested(data, self.digest)
+        return data
+
+    def _begun(self, data: bytes, size: int) -> bytes:
+        """The first bytes: their mark is read, their top replaced."""
+        marked = ((mark, order) for mark, (wide, order) in _MARKS.items() if wide == self.encoding)
+        mark, self.encoding = next((row for row in marked if data.startswith(row[0])), (b"", self.encoding))
+        if self.top is None:
+            return data
+        n_lines, header = self.top
+        newline, at, begin = "\n".encode(self.encoding), len(mark), 0
+        for _ in range(n_lines):
+            begin = at
+            while (found := _find(data, newline, begin)) < 0 and (more := self._next(max(size, 1))):
+                data += more
+            at = len(data) if found < 0 else found + len(newline)
+        return mark + header.encode(self.encoding) + data[at:]
+
+    def close(self) -> None:
+        """Close the file, after a read that is under way."""
+        with self.lock:
+            if self.inner is not None:
+                self.inner.close()
+                self.inner = None
+        super().close()
+
+
+def _find(data: bytes, newline: bytes, begin: int) -> int:
+    """Where a line ends; of wide text only at whole characters."""
+    at = data.find(newline, begin)
+    while at >= 0 and (at - begin) % len(newline):
+        at = data.find(newline, at + 1)
+    return at
+
+
+def _opened(path: str) -> Any:
+    try:
+        return pa.input_stream(path, compression="detect")
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path!r} could not be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+def lines(path: str, encoding: str) -> io.TextIOWrapper:
+    """The lines of a file as they are, bytes that are no text among them."""
+    with_mark = "utf-8-sig" if encoding == "utf8" else encoding
+    raw = io.BufferedReader(Bytes(path, "", encoding))
+    return io.TextIOWrapper(raw, encoding=with_mark, errors="surrogateescape", newline="")
+
+
+def _sniffed(path: str, encoding: str, above: int) -> str:
+    """The delimiter that parts the header into most cells."""
+    with lines(path, encoding) as opened:
+        first = next((line for line in islice(opened, above, None) if line.strip()), "")
+    bare = re.sub(r'"[^"]*"', "", first)
+    return max(DELIMITERS, key=bare.count)

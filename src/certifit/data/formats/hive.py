@@ -1,0 +1,86 @@
+"""Columns in the names of folders: place=north/part.parquet has a column place, north in all its rows."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from certifit.data.formats.paths import AnyPath
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def folder_keys(path: AnyPath | Sequence[AnyPath], files: Sequence[str]) -> list[dict[str, str | None]]:
+    """name -> value of the folders between a given folder and each of its files; empty where none says so."""
+    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    folders = [os.fspath(each) for each in given if os.path.isdir(each)]
+    return [_keys(file, folders) for file in files]
+
+
+def _keys(file: str, folders: Sequence[str]) -> dict[str, str | None]:
+    root = next((folder for folder in folders if not os.path.relpath(file, folder).startswith("..")), None)
+    if root is None:
+        return {}
+    parts = os.path.dirname(os.path.relpath(file, root)).split(os.sep)
+    pairs = [part.partition("=")[::2] for part in parts if "=" in part]
+    return {unquote(name): None if value == NO_VALUE else unquote(value) for name, value in pairs}
+
+
+def keyed(files: Any, keys: Sequence[Mapping[str, str | None]]) -> Any:
+    """The files with the columns of their folders; the files themselves where there are none."""
+    return Keyed(files, keys) if any(keys) else files
+
+
+class Keyed:
+    """Files with a column more for each name in their folders. Whole numbers are numbers, unless one begins with 0."""
+
+    def __init__(self, files: Any, keys: Sequence[Mapping[str, str | None]]) -> None:
+        self.files, self.keys = files, list(keys)
+        self.names = list(keys[0])
+        for path, of_file in zip(files.paths, keys, strict=True):
+            if list(of_file) != self.names:
+                raise ValueError(
+                    f"The folders of {path!r} name the columns {list(of_file)}, those of {files.paths[0]!r} "
+                    f"{self.names}. All files of a scan need the same columns."
+                )
+        if twice := sorted(set(self.names) & set(files.schema.names)):
+            raise ValueError(f"{files.paths[0]!r} has column {twice[0]!r}, which its folder names too. Rename one.")
+        fields = [pa.field(name, _type([of_file[name] for of_file in keys])) for name in self.names]
+        self.schema = pa.schema([*files.schema, *fields])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("files", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.files, name)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a report should say."""
+        plural = "a column" if len(self.names) == 1 else "columns"
+        return [*self.files.notes, f"Names of folders were read as {plural}: {', '.join(map(repr, self.names))}."]
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns; a batch is of one file."""
+        inside = [name for name in columns if name not in self.names] or self.files.schema.names[:1]
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        at, read = 0, 0
+        for batch in self.files.batches(inside, size):
+            while read == self.files.rows[at]:
+                at, read = at + 1, 0
+            read += batch.num_rows
+            arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name in self.names:
+                kind = self.schema.field(name).type
+                value = pa.scalar(self.keys[at][name]).cast(kind) if self.keys[at][name] else pa.scalar(None, kind)
+                arrays[name] = pa.repeat(value, batch.num_rows)
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], schema=schema)
+
+
+def _type(values: Sequence[str | None]) -> pa.DataType:
+    is_number = all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values)
+    return pa.int64() if is_number and any(values) else pa.string()

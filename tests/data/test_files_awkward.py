@@ -1,0 +1,176 @@
+"""Files as people have them: the rows are those of the plain file, and a note says where a reading was taken."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import certifit as cf
+from benchmarks.awkward import FILES, columns
+from certifit.data.files import scan_arrow, scan_csv, scan_excel, scan_json, scan_parquet
+
+SCANS: dict[str, Any] = {".xlsx": scan_excel, ".jsonl": scan_json, ".feather": scan_arrow, "hive": scan_parquet}
+BY_NAME = {file.name: file for file in FILES}
+# Files with the values of the plain one in every column -> factor of its areas, and what a note says.
+SAME = {
+    "comma.csv": (1, "'area' was read as numbers with a decimal comma"),
+    "thousands.csv": (100, r"'area' was read as numbers (a comma parts thousands)"),
+    "dollars.csv": (100, "'area' was read as numbers (a comma parts thousands), in $"),
+    "percent.csv": (1, "'area' was read as numbers, in per cent"),
+    "wide.csv": (1, ""), "spaces.csv": (1, ""), "folder": (1, ""), "rows.csv.gz": (1, ""), "rows.csv.zst": (1, ""),
+    "comments.csv": (1, "The first 3 lines of"), "trailing.csv": (1, ""), "bare.csv": (1, ""), "book.xlsx": (1, ""),
+    "rows.jsonl": (1, ""), "rows.feather": (1, ""), "hive": (1, "Names of folders were read as a column: 'place'"),
+    "day_first.csv": (1, "'sold' was read as dates, the day first"),
+    "month_first.csv": (1, "'sold' was read as dates, the month first"),
+}  # fmt: skip
+
+
+def scanned(folder: Path, name: str, **options: Any) -> Any:
+    path = folder / name
+    BY_NAME[name].write(path)
+    scan = next((scan for ending, scan in SCANS.items() if name.endswith(ending)), scan_csv)
+    options |= {"encoding": None} if scan in (scan_csv, scan_excel) else {}
+    return scan(path, **options)
+
+
+def table(source: Any) -> pa.Table:
+    return pa.concat_tables([block.X for block in source.stretches()])
+
+
+@cache
+def plain() -> dict[str, list[Any]]:
+    return columns()
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_file_as_people_have_it_gives_the_rows_of_the_plain_one(tmp_path, name):
+    factor, note = SAME[name]
+    source = scanned(tmp_path, name, **({"has_header": False} if name == "bare.csv" else {}))
+    read = table(source)
+    if name == "bare.csv":
+        read = read.rename_columns(list(plain()))
+    if name == "hive":  # rows by folder
+        read = read.sort_by([("area", "ascending"), ("price", "ascending")])
+    order = (
+        sorted(range(240), key=lambda k: (plain()["area"][k], plain()["price"][k])) if name == "hive" else range(240)
+    )
+    expected = {column: [values[k] for k in order] for column, values in plain().items()}
+    assert read["area"].to_pylist() == pytest.approx([value * factor for value in expected["area"]], rel=1e-12)
+    for column in ("age", "place", "price"):
+        assert read[column].to_pylist() == expected[column]
+    assert [str(day)[:10] for day in read["sold"].to_pylist()] == expected["sold"]
+    assert not note or any(note in said for said in source.notes)
+
+
+def test_letters_that_are_not_utf8_are_read_as_windows_text_with_a_note(tmp_path):
+    source = scanned(tmp_path, "latin.csv")
+    assert set(table(source)["place"].to_pylist()) == {"Zürich", "Genève", "south"}
+    assert "read as Windows-1252" in source.notes[0]
+    with pytest.raises(ValueError, match="not utf8 text"):
+        scan_csv(tmp_path / "latin.csv")
+
+
+def test_rows_without_a_target_are_left_out_where_that_is_asked(tmp_path):
+    source = scanned(tmp_path, "gaps.csv", target="price", missing_target="drop")
+    assert source.n_rows == 216 == sum(len(block.y) for block in source.stretches())
+    assert source.notes[0] == "24 of 240 rows were left out: the target 'price' is missing there."
+    assert source.place(3).startswith("line 6 of")  # the row of line 5 is left out
+    with pytest.raises(ValueError, match="'price' is empty at line 5"):
+        cf.LinearRegression(encoder=cf.TableEncoder()).fit(scan_csv(tmp_path / "gaps.csv", "price"))
+
+
+def test_codes_with_a_leading_zero_stay_codes(tmp_path):
+    source = scanned(tmp_path, "zip.csv")
+    assert "01067" in table(source)["zip"].to_pylist()
+    assert "types={'zip': 'number'}" in source.notes[0]
+    assert table(scan_csv(tmp_path / "zip.csv", types={"zip": "number"}))["zip"][0].as_py() > 1000
+
+
+CELLS = {  # cells -> types, values, a note; both readings where there are two
+    "thousands or decimals": (["1,234", "2,345"], {}, [1234.0, 2345.0], "types={'a': 'decimal-comma'}"),
+    "decimals by wish": (["1,234", "2,345"], {"a": "decimal-comma"}, [1.234, 2.345], ""),
+    "spaces and euros": (["1 234,5 €", "12"], {}, [1234.5, 12.0], "in €"),
+    "two currencies": (["$5", "€7"], {}, ["$5", "€7"], ""),
+    "per cents and bare numbers": (["5%", "0.07"], {}, ["5%", "0.07"], ""),
+    "days or months": (["01/02/2024", "03/04/2024"], {}, ["2024-02-01", "2024-04-03"], "types={'a': 'month-first'}"),
+    "months by wish": (["01/02/2024", "3/4/24 9:30"], {"a": "month-first"}, ["2024-01-02", "2024-03-04"], ""),
+    "year first": (["2024/01/31", "2024/2/1"], {}, ["2024-01-31", "2024-02-01"], "the year first"),
+    "negative amounts": (["-$5.20", "$1,000"], {}, [-5.2, 1000.0], "in $"),
+    "amounts by wish": (["$1,000", "12"], {"a": "number"}, [1000.0, 12.0], ""),
+}
+
+
+@pytest.mark.parametrize("case", CELLS)
+def test_cells_have_one_reading_and_a_note_names_the_other(tmp_path, case):
+    cells, wish, values, note = CELLS[case]
+    path = tmp_path / "t.csv"
+    path.write_text("a,k\n" + "".join(f'"{cell}",{k}\n' for k, cell in enumerate(cells)))
+    source = scan_csv(path, types=wish)
+    read = table(source)["a"].to_pylist()
+    assert [value if isinstance(value, str | float) else str(value)[:10] for value in read] == values
+    assert any(note in said for said in source.notes) if note else not source.notes
+
+
+def test_a_point_parts_thousands_beside_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1.234;0,5\n2.345;1,5\n")
+    source = scan_csv(path)
+    assert table(source).to_pydict() == {"a": [1234.0, 2345.0], "b": [0.5, 1.5]}
+    assert "types={'a': 'number'}" in " ".join(source.notes)
+
+
+TOPS = {  # first lines -> names, lines above the header
+    "#a,b\n1,2\n3,4\n": (["a", "b"], 0),
+    "# made by x\na,b\n1,2\n": (["a", "b"], 1),
+    "Sales 2026\n\na;b\n1;2\n": (["a", "b"], 2),
+    "Sales,,\nx,y,z\n1,2,3\n": (["x", "y", "z"], 1),
+    "a,,\n1,2,3\n4,5,6\n": (["a", "column2", "column3"], 0),
+    "a,b\n1,2,\n3,4,\n": (["a", "b", "column3"], 0),
+    "a,b,\n1,2\n3,4\n": (["a", "b"], 0),
+    '"a", "b"\n1, 2\n3, 4\n': (["a", "b"], 0),
+}
+
+
+@pytest.mark.parametrize("text", TOPS)
+def test_the_header_is_found(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    source = scan_csv(path)
+    names, above = TOPS[text]
+    assert source.names == names
+    assert source.n_rows == len(text.split("\n")) - 2 - above
+    assert source.place(0).startswith(f"line {above + 2} of")
+
+
+def test_a_bad_row_below_comments_has_its_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("# one\n# two\na,b\n1,2\n3\n")
+    with pytest.raises(ValueError, match="line 5: 1 cell"):
+        scan_csv(path)
+
+
+def test_a_file_without_a_header_counts_its_lines_from_the_first(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("1,2\n3,4\n5\n")
+    with pytest.raises(ValueError, match="line 3: 1 cell"):
+        scan_csv(path, has_header=False)
+    path.write_text("1,2\n3,4\n")
+    assert "has_header=False" in scan_csv(path).notes[0]
+
+
+def test_a_scan_of_written_cells_can_be_sent_to_a_worker(tmp_path):
+    source = scanned(tmp_path, "comma.csv", target="price")
+    assert table(pickle.loads(pickle.dumps(source))).equals(table(source))
+
+
+def test_new_rows_are_read_as_those_of_the_fit(tmp_path):
+    """The words for how cells were written go into the model file."""
+    source = scanned(tmp_path, "day_first.csv", target="price")
+    model = cf.Ridge(alpha=0.1, encoder=cf.TableEncoder()).fit(source)
+    cf.save(model, tmp_path / "m.certifit")
+    assert cf.load(tmp_path / "m.certifit").encoder_.readings_ == {"sold": "day-first"} == source.readings
