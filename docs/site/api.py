@@ -14,8 +14,8 @@ import certifit
 ROOMS = {
     "Models": ("models",),
     "Choosing and comparing": ("selection",),
-    "Evaluation and bounds": ("evaluation.bias_variance", "evaluation.bounds", "evaluation.explain",
-                              "evaluation.importance", "evaluation.margins", "evaluation.metrics"),
+    "Evaluation and bounds": ("evaluation.bias_variance", "evaluation.bounds",
+                              "evaluation.deciding", "evaluation.independence", "evaluation.importance", "evaluation.margins", "evaluation.metrics"),
     "Pictures": ("evaluation.pictures",),
     "Optimisers, losses and penalties": ("minimise", "mathematics.losses", "mathematics.penalties"),
     "Families and kernels": ("mathematics.families", "mathematics.kernels"),

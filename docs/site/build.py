@@ -49,7 +49,7 @@ def draw() -> int:
 
         def save(name: str, folder: Path = folder) -> None:
             nonlocal count
-            plt.gcf().savefig(folder / f"{name}.png", dpi=110)
+            plt.gcf().savefig(folder / f"{name}.png", dpi=110, bbox_inches="tight")
             plt.close("all")
             count += 1
 

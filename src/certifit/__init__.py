@@ -131,6 +131,8 @@ _MODULES = {
     ),
     "evaluation.bias_variance": ("bias_variance",),
     "evaluation.importance": ("permutation_importance",),
+    "evaluation.deciding": ("deciding_words",),
+    "evaluation.independence": ("conditional_independence",),
     "evaluation.pictures.tree": ("TreeDisplay",),
     "evaluation.pictures.kernels": (
         "AlphaWidthDisplay",
@@ -153,6 +155,7 @@ _MODULES = {
     "evaluation.pictures.bias_variance": ("BiasVarianceDisplay",),
     "selection.folds.class_validation": ("class_validation",),
     "selection.compare.leaderboard": ("leaderboard",),
+    "selection.compare.explain": ("explain",),
     "selection.features.wrappers": (
         "ForwardSelection",
         "BackwardSelection",

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from certifit.data.privacy import FEWEST
+from certifit.evaluation.deciding import word_evidence, word_log_odds
 from certifit.report import text
 from certifit.report.class_passes import ByClass, are_flags
 from certifit.report.facts import Fit, pooled_words
@@ -65,17 +65,8 @@ def _is_share(deciding: Table, j: int) -> bool:
 
 
 def _words(model: Any, by_class: ByClass) -> Table:
-    log_p, share = model.feature_log_prob_, by_class.shares
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = np.array(
-            [
-                special.logsumexp(np.delete(log_p, k, 0), axis=0, b=np.delete(share, k)[:, None] / (1 - share[k]))
-                for k in range(len(share))
-            ]
-        )
-        log_odds = log_p - rest
-        rate = model.feature_count_ / np.where(model.class_count_ > 0, model.class_count_, 1.0)[:, None]
-        evidence = np.where(rate > 0, rate * log_odds, 0.0)
+    log_odds = word_log_odds(model.feature_log_prob_, by_class.shares)
+    evidence = word_evidence(log_odds, model.feature_count_, model.class_count_)
     sentence = (
         "How much more often a word or level comes in one class than in the others is how much it speaks for it. First "
         "those that tell most in a row of their class: much more often there, and often enough to matter."

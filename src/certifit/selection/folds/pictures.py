@@ -50,6 +50,7 @@ class FoldsDisplay:
         ax = new_axes(ax, "FoldsDisplay")
         from matplotlib.colors import BoundaryNorm, ListedColormap
         from matplotlib.patches import Patch
+        from matplotlib.ticker import MaxNLocator
 
         colours = ["C1", "0.95", "#bcd4ea", "#7fb0d8", "#2f6ea5"]
         norm = BoundaryNorm([-1.5, -0.5, 0.5, 1.5, 2.5, 1e9], 5)
@@ -68,6 +69,7 @@ class FoldsDisplay:
         words += [("0.95", "neither")] if (self.times == 0).any() else []
         handles = [Patch(facecolor=colour, edgecolor="0.6", label=word) for colour, word in words]
         ax.legend(handles=handles, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(words))
+        ax.yaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set(xlabel="row" if self.labels is None else "row (below: its class)", ylabel="split")
         self.ax_, self.figure_ = ax, ax.figure
         return self
