@@ -47,6 +47,23 @@ def test_traces_of_products_turn_round(matrices):
     assert np.trace(A) == np.trace(A.T) and np.trace(A + B) == pytest.approx(np.trace(A) + np.trace(B))
 
 
+def test_a_factor_leaves_a_trace(matrices):
+    assert np.trace(2.5 * matrices[0]) == pytest.approx(2.5 * np.trace(matrices[0]))
+
+
+def test_the_derivative_of_a_product_with_a_vector_is_the_matrix(rng, matrices):
+    """A row per entry of x, a column per entry of A'x."""
+    A, x = matrices[0], rng.normal(size=4)
+    np.testing.assert_allclose(np.asarray(cf.derivatives(lambda v: A.T @ v, x).jacobian).T, A, rtol=1e-7, atol=1e-9)
+
+
+def test_the_push_through_identity(rng):
+    """(P'P + a I)^-1 P' = P' (P P' + a I)^-1."""
+    P = rng.normal(size=(5, 9))
+    left = np.linalg.solve(P.T @ P + 0.3 * np.eye(9), P.T)
+    np.testing.assert_allclose(left, P.T @ np.linalg.inv(P @ P.T + 0.3 * np.eye(5)), rtol=1e-9, atol=1e-12)
+
+
 def test_the_derivative_of_a_quadratic_form_needs_both_halves(rng, matrices):
     A, x = matrices[0], rng.normal(size=4)
     found = difference_gradient(lambda v: v @ A @ v, x)

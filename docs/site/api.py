@@ -14,15 +14,21 @@ import certifit
 ROOMS = {
     "Models": ("models",),
     "Choosing and comparing": ("selection",),
-    "Evaluation and bounds": ("evaluation.bias_variance", "evaluation.bounds",
-                              "evaluation.deciding", "evaluation.independence", "evaluation.importance", "evaluation.margins", "evaluation.metrics"),
+    "Evaluation and bounds": (
+        "evaluation.bias_variance",
+        "evaluation.bounds",
+        "evaluation.deciding",
+        "evaluation.importance",
+        "evaluation.independence",
+        "evaluation.margins",
+        "evaluation.metrics",
+    ),
     "Pictures": ("evaluation.pictures",),
     "Optimisers, losses and penalties": ("minimise", "mathematics.losses", "mathematics.penalties"),
     "Families and kernels": ("mathematics.families", "mathematics.kernels"),
     "Rows, tables and text": ("data", "maps"),
     "Model files and limits": ("modelfile", "runtime"),
-}  # fmt: skip
-MODULES_SHOWN = {"bounds", "families", "kernels"}  # public names that are modules: their own names are shown
+}
 _ENTRY = re.compile(r"^[\w*\"'`][\w*\"'`., ()=\[\]]* : ")
 _MARKS = re.compile(r"([\\*_\[\]<>$|#{}~])")
 

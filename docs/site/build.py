@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs.site import api, chapters, check
+from docs.site import api, chapters, check, coverage
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGES = DOCS.parent / "build" / "docs" / "pages"
@@ -61,6 +61,7 @@ def draw() -> int:
 
 def index() -> None:
     """Contents for the side of every page: what the two index pages link, in that order, then all others."""
+    (PAGES / "coverage.md").write_text(coverage.page())
     reference = [f"reference/{name}" for name in api.write_reference(PAGES / "reference")]
     course = _linked(PAGES / "course" / "index.md")
     guides = [name for name in _linked(PAGES / "index.md") if not name.startswith("course/")]

@@ -12,14 +12,14 @@ from docs.site.chromium import Browser, address, program
 PHONE, DESK = 360, 1280
 # what a reader types -> a page that must be among the first results
 SEARCHES = {
-    "did not converge": "questions",
-    "p-value": "questions",
-    "perfect separation": "questions",
+    "did not converge": "convergence",
+    "p-value": "inference",
+    "perfect separation": "logistic",
     "which model is better": "questions",
     "matrix calculus": "course/matrix-calculus",
     "Newton": "optimisers",
 }
-FIRST = 5
+FIRST = 8
 _SOURCES = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*?\b(?:src|href)=\"([^\"]+)\"")
 _LINKS = re.compile(r"<a\b[^>]*?\bhref=\"([^\"]+)\"")
 _ANCHORS = re.compile(r"\bid=\"([^\"]+)\"")

@@ -12,7 +12,9 @@ from certifit.data.files import scan_parquet as scan_parquet
 from certifit.data.files import scan_svmlight as scan_svmlight
 from certifit.evaluation import bounds as bounds
 from certifit.evaluation.bias_variance import bias_variance as bias_variance
+from certifit.evaluation.deciding import deciding_words as deciding_words
 from certifit.evaluation.importance import permutation_importance as permutation_importance
+from certifit.evaluation.independence import conditional_independence as conditional_independence
 from certifit.evaluation.margins import margins as margins
 from certifit.evaluation.metrics.confusion import ConfusionMatrix as ConfusionMatrix
 from certifit.evaluation.metrics.confusion import accuracy_score as accuracy_score
@@ -155,6 +157,7 @@ from certifit.selection.compare.cross_validated import CrossValidated as CrossVa
 from certifit.selection.compare.curves import cross_validate as cross_validate
 from certifit.selection.compare.curves import learning_curve as learning_curve
 from certifit.selection.compare.curves import validation_curve as validation_curve
+from certifit.selection.compare.explain import explain as explain
 from certifit.selection.compare.intervals import jackknife_plus as jackknife_plus
 from certifit.selection.compare.leaderboard import leaderboard as leaderboard
 from certifit.selection.compare.pictures import LearningCurveDisplay as LearningCurveDisplay

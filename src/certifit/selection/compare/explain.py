@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import fill
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.user_types import n_samples, taken
+from certifit.data.user_types import UserRows, UserTarget, n_samples, taken
 from certifit.evaluation.metrics.intervals import Estimate, bootstrap_interval, share
 from certifit.maps import Polynomial
 from certifit.models.adapter import learner_of
@@ -54,7 +53,9 @@ class Explanation:
         return "\n\n".join(fill(part, _WIDTH, break_on_hyphens=False) for part in parts)
 
 
-def explain(model: Any, X: Any, y: Any, *, test_size: float = 0.25, random_state: int = 0) -> Explanation:
+def explain(
+    model: BaseEstimator, X: UserRows, y: UserTarget, *, test_size: float = 0.25, random_state: int = 0
+) -> Explanation:
     """Three short paragraphs with numbers about a fitted classifier or regressor.
 
     The model is fitted again, to the rows that are left when `test_size` of them are held out; beside it the best
@@ -106,8 +107,8 @@ class _Kind:
 
     loss: Callable[[Array, Array], Array]
     estimate: Callable[[Array], Estimate]
-    constant: Callable[[], Any]
-    reference: Callable[[], Any]
+    constant: Callable[[], BaseEstimator]
+    reference: Callable[[], BaseEstimator]
     word: str
 
 
@@ -133,7 +134,7 @@ _NUMBERS = _Kind(
 )
 
 
-def _richer(model: Any) -> dict[str, Any]:
+def _richer(model: BaseEstimator) -> dict[str, BaseEstimator]:
     """The same model with a polynomial of one degree more; nothing where it takes no basis, or another one."""
     params = model.get_params(deep=False)
     if "basis" not in params or not isinstance(params["basis"], Polynomial | None):
@@ -142,7 +143,7 @@ def _richer(model: Any) -> dict[str, Any]:
     return {"richer": clone(model).set_params(basis=Polynomial(degree + 1))}
 
 
-def _richer_words(tried: dict[str, Any]) -> dict[str, str]:
+def _richer_words(tried: dict[str, BaseEstimator]) -> dict[str, str]:
     if "richer" not in tried:
         return {}
     return {"richer": f"a polynomial of degree {tried['richer'].get_params(deep=False)['basis'].degree}"}
@@ -170,7 +171,7 @@ def _approximation(
     return "Rich enough? " + lead + tail
 
 
-def _optimisation(model: Any) -> str:
+def _optimisation(model: BaseEstimator) -> str:
     if not learner_of(model).is_ours:
         return "Optimum reached? Not known: the model has no certificate. cf.audit tells of models of scikit-learn."
     return "Optimum reached? " + " ".join(model.certificate_.sentences()[:2])

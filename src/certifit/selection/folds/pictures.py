@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
+from certifit.data.user_types import UserLabels, UserRows, UserTarget, n_samples
 from certifit.evaluation.pictures import new_axes
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def drawn_folds(splitter: Any, X: Any, y: Any = None, groups: Any = None) -> Array:
+
+def drawn_folds(splitter: Any, X: UserRows, y: UserTarget = None, groups: UserLabels = None) -> Array:
     """Per split and row: how often it trains (repeated draws count), or -1 where it validates."""
-    n = len(X)
+    n = n_samples(X)
     splits = list(splitter.split(X, y) if groups is None else splitter.split(X, y, groups))
     times = np.zeros((len(splits), n), dtype=np.int64)
     for k, (training, validation) in enumerate(splits):
@@ -32,20 +37,27 @@ class FoldsDisplay:
     Attributes after `plot`: `ax_`, `figure_`, `cells_`, `classes_image_`.
     """
 
-    def __init__(self, times: Any, labels: Any = None) -> None:
+    def __init__(self, times: ArrayLike, labels: UserTarget = None) -> None:
         self.times = np.asarray(times)
         self.labels = None if labels is None else np.unique(np.asarray(labels), return_inverse=True)[1]
 
     @classmethod
     def from_splitter(
-        cls, splitter: Any, X: Any, y: Any = None, *, groups: Any = None, show_classes: bool = False, ax: Any = None
+        cls,
+        splitter: Any,
+        X: UserRows,
+        y: UserTarget = None,
+        *,
+        groups: UserLabels = None,
+        show_classes: bool = False,
+        ax: Axes | None = None,
     ) -> FoldsDisplay:
         """Draw the splits that `Folds`, `HoldOut`, `Bootstrap` or a splitter of scikit-learn makes of these rows."""
         if show_classes and y is None:
             raise ValueError("show_classes needs y, the class of every row. Got y=None.")
         return cls(drawn_folds(splitter, X, y, groups), y if show_classes else None).plot(ax)
 
-    def plot(self, ax: Any = None) -> FoldsDisplay:
+    def plot(self, ax: Axes | None = None) -> FoldsDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "FoldsDisplay")
         from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -55,8 +67,9 @@ class FoldsDisplay:
         colours = ["C1", "0.95", "#bcd4ea", "#7fb0d8", "#2f6ea5"]
         norm = BoundaryNorm([-1.5, -0.5, 0.5, 1.5, 2.5, 1e9], 5)
         n_splits = len(self.times)
-        look = {"cmap": ListedColormap(colours), "norm": norm, "aspect": "auto", "interpolation": "nearest"}
-        self.cells_ = ax.imshow(self.times, **look)
+        self.cells_ = ax.imshow(
+            self.times, cmap=ListedColormap(colours), norm=norm, aspect="auto", interpolation="nearest"
+        )
         self.classes_image_ = None
         if self.labels is not None:
             extent = (-0.5, len(self.labels) - 0.5, n_splits + 0.9, n_splits - 0.1)
