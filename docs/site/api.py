@@ -91,6 +91,7 @@ def _methods(cls: type) -> Iterator[str]:
         (name, part)
         for name, part in inspect.getmembers(cls, callable)
         if not name.startswith("_") and (getattr(part, "__module__", "") or "").startswith("certifit") and part.__doc__
+        if not (name.endswith("_proba") and getattr(cls, "has_margins", False))
     ]
     if not ours:
         return

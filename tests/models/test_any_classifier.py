@@ -57,7 +57,7 @@ class Softmax(Classifier):
         d = self.coef_.shape[1]
         return Certificate("largest slope", "convex", value, float(self.tol), 1e-12, d, d, 1.0)
 
-    def _log_scores(self, columns: Any) -> Any:
+    def mapped_scores(self, columns: Any) -> Any:
         X = columns.X.toarray() if hasattr(columns.X, "toarray") else np.asarray(columns.X)
         return X @ self.coef_.T + self.intercept_
 

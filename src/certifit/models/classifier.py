@@ -11,11 +11,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
@@ -33,16 +34,39 @@ from certifit.runtime import one_blas_thread
 PIECE = 1 << 16  # rows whose scores are made at a time
 
 
-class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
+def _has_probabilities(model: Classifier[Any, Any]) -> bool:
+    return not model.has_margins
+
+
+class Classifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
     """A model that gives every class a score, for rows x as its maps make them, and predicts the largest.
 
-    A model writes `fit`, `mapped_scores` and what every estimator writes.
+    p(k | x) = exp(score_k) / sum_j exp(score_j), where scores are no mere margins. A model writes `mapped_scores` and
+    what every estimator writes.
     """
 
+    has_margins: ClassVar[bool] = False  # scores are distances from a boundary, and no logarithms of probabilities
     classes_: Array
     target_name_: str
     data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
     _piece_rows = PIECE
+
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+        """Fit to rows X and labels y of any type, or to a scan that carries its target.
+
+        sample_weight: one number per row; weight 2 is the row twice.
+        """
+        return self._fit(X, y, sample_weight=sample_weight)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: UserRows) -> Array:
+        """p(k | x): rows x classes, in the order of classes_."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: UserRows) -> Array:
+        """log p(k | x)."""
+        return self._whole(X, self._log_posterior)
 
     def predict(self, X: UserRows, out: OutPath = None) -> Predictions:
         """The class of largest score, the most probable one, of every row of an array, a frame or a scan.
@@ -103,7 +127,10 @@ class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
 
     @abstractmethod
     def mapped_scores(self, columns: Block) -> Array:
-        """Scores of every class for rows that are mapped already."""
+        """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
+
+    def _log_posterior(self, block: Block) -> Array:
+        return log_posterior(self.scores(block))
 
     def labelled(
         self,
@@ -150,39 +177,6 @@ class ScoredClassifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
         return np.array([weight @ is_right, weight.sum()])
 
 
-class Classifier(ScoredClassifier[TaskT, StateT]):
-    """A model of p(k | x) = exp(score_k) / sum_j exp(score_j).
-
-    A model writes `_log_scores` and what every estimator writes.
-    """
-
-    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
-        """Fit to rows X and labels y of any type, or to a scan that carries its target.
-
-        sample_weight: one number per row; weight 2 is the row twice.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
-
-    def predict_proba(self, X: UserRows) -> Array:
-        """p(k | x): rows x classes, in the order of classes_."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: UserRows) -> Array:
-        """log p(k | x)."""
-        return self._whole(X, self._log_posterior)
-
-    def mapped_scores(self, columns: Block) -> Array:
-        """Scores of every class for rows that are mapped already."""
-        return self._log_scores(columns)
-
-    @abstractmethod
-    def _log_scores(self, columns: Block) -> Array:
-        """Scores of every class for mapped rows: log p(k | x), but for what is equal for all classes of a row."""
-
-    def _log_posterior(self, block: Block) -> Array:
-        return log_posterior(self.scores(block))
-
-
 def pieces_of(X: Any, f: Callable[[Any], Array]) -> Array:
     """f of some rows at a time, joined: what f makes of all rows need not be held."""
     block = Block(X, None, None)
@@ -209,7 +203,7 @@ def _arrow_type(classes: Array) -> pa.DataType:
 ClassWeight = Mapping[Hashable, float] | Literal["balanced"] | None
 
 
-class WeightedClasses(ScoredClassifier[TaskT, StateT]):
+class WeightedClasses(Classifier[TaskT, StateT]):
     """A classifier with class_weight: a dict {label: weight}, "balanced" or None; its factors are class_weight_."""
 
     class_weight: ClassWeight

@@ -30,7 +30,7 @@ from certifit.data.view import Target
 from certifit.minimise.steps import full_row
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate, least_certain
-from certifit.models.classifier import ScoredClassifier
+from certifit.models.classifier import Classifier
 from certifit.models.estimator import Estimator, RowsT, name_of_target
 from certifit.models.table import COMPOSITES
 
@@ -278,7 +278,7 @@ class OneVsRestClassifier(ClassifierMixin, Composite[CodedRows]):
         return float(weights @ hits / weights.sum())
 
 
-def _against_rest(model: ScoredClassifier[Any, Any], scan: Source, classes: Array, code: int) -> Source:
+def _against_rest(model: Classifier[Any, Any], scan: Source, classes: Array, code: int) -> Source:
     """The checked rows of a scan, of one class against the rest, for an estimator that is fitted."""
     predict_source(model, scan)
     return OneAgainstRest(class_source(model.reader(), scan, None, None, classes)[0], code)

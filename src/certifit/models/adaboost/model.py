@@ -156,7 +156,8 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         chosen = self.vote_ if vote is None else vote
         return self._finite(block, lambda columns: _finite_votes(chosen, columns, len(self.classes_)))
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         return _vote_scores(self.vote_, len(self.classes_), columns)
 
     def _task(self, source: Source, is_fitted: bool = False) -> BoostTask:

@@ -313,9 +313,6 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         """log p(k | x) of rows that are mapped already."""
         return _log_chances(self._finite_scores(columns))
 
-    def _log_scores(self, columns: Block) -> Array:
-        return _log_chances(self.boosting_.scores(columns)[0])
-
     def _log_posterior(self, block: Block) -> Array:
         return self.scores(block)
 

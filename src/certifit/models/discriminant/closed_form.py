@@ -138,7 +138,8 @@ class GenerativeClassifier(Classifier[ClosedT, StateT], Generic[ClosedT, StateT,
     def _log_joint(self, columns: Block) -> Array:
         """log p(x, k) of mapped rows."""
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         return self._log_joint(columns)
 
     def _joint(self, block: Block) -> Array:

@@ -162,7 +162,8 @@ class GaussianDiscriminant(GenerativeClassifier[GaussianTask, GaussianState, Mom
         )
         return joint
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         if not hasattr(self, "coef_") or self._is_far():
             return self._log_joint(columns)
         scores: Array = core.linear_scores(columns.rows, self.coef_, self.intercept_, n_threads())

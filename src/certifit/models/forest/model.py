@@ -171,7 +171,8 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         with np.errstate(divide="ignore"):
             return np.log(self._means(block))
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         with np.errstate(divide="ignore"):
             return np.log(self.forest_.means(columns)[0])
 

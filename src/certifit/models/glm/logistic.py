@@ -358,7 +358,8 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
             return certify(task, state, self._tolerance())
         return super()._certified(task, state)
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         if len(self.classes_) > 2:
             return class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
 
 import numpy as np
 from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_types import UserRows, UserTarget
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses
@@ -75,6 +74,7 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
     (array(['no', 'yes'], dtype='<U3'), [[1.0]], True)
     """
 
+    has_margins = True
     certificate_: MarginCertificate
     coef_: Array
     intercept_: Array
@@ -107,13 +107,6 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
         self.max_iter = max_iter
         self.max_time = max_time
         self.random_state = random_state
-
-    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
-        """Fit to rows X and labels y of any type, or to a scan that carries its target.
-
-        sample_weight: one number per row; weight 2 is the row twice.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
 
     def decision_function(self, X: UserRows) -> Array:
         """b + x'w of two classes, above 0 for the second; of more a score per class, the largest is predicted."""

@@ -349,7 +349,8 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
         classes, codes = coded(labels)
         return np.asarray([self.classes_.tolist().index(label) for label in classes.tolist()], dtype=np.float64)[codes]
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         from certifit.data.columns import dense_rows
         from certifit.models.network.scores import scores
 

@@ -22,7 +22,7 @@ from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import full_row
 from certifit.models.certificate import Certificate
-from certifit.models.classifier import ScoredClassifier
+from certifit.models.classifier import Classifier
 from certifit.models.glm.separation_certificate import Separation
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.certificate import PerceptronCertificate, certify, inseparability, seen_once
@@ -33,7 +33,7 @@ from certifit.runtime import core, n_threads
 SAME_MARGIN = 1e-9  # relative: sums of other machines differ by less
 
 
-class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
+class Perceptron(Classifier[PerceptronTask, Weights]):
     """Two classes separated by a hyperplane: add y (x, 1) to (w, b) wherever y (b + x'w) <= delta, y = -1 or 1.
 
     It ends iff the classes are separable, after at most (R^2 + 2 delta) / gamma^2 updates from zero, R and gamma of the
@@ -78,6 +78,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
     array(['up', 'down'], dtype='<U4')
     """
 
+    has_margins = True
     certificate_: PerceptronCertificate
 
     def __init__(
@@ -103,7 +104,7 @@ class Perceptron(ScoredClassifier[PerceptronTask, Weights]):
         self.basis = basis
         self.encoder = encoder
 
-    def fit(self, X: UserRows, y: UserTarget = None) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None) -> Self:  # type: ignore[override]  # takes no weights
         """Fit to rows X and two labels y of any type, or to a scan that carries its target."""
         return self._fit(X, y)
 

@@ -17,7 +17,7 @@ from certifit.data.user_types import UserRows, UserTarget
 from certifit.maps import TableEncoder
 from certifit.mathematics.kernels import Kernel, Linear
 from certifit.minimise.problem import Run
-from certifit.models.classifier import ScoredClassifier, codes_of
+from certifit.models.classifier import Classifier, codes_of
 from certifit.models.estimator import FRAMES_TO_USER
 from certifit.models.glm.separation import class_sides
 from certifit.models.glm.separation_certificate import separation
@@ -36,7 +36,7 @@ from certifit.models.svm.task import MarginRun, MarginState, MarginTask, of_clas
 SOFT = 1e3  # C of a row times the mean of k(x, x), of the soft margin that is fitted where there is no hard one
 
 
-class HardMarginSVC(MarginModel, ScoredClassifier[MarginTask, MarginState]):
+class HardMarginSVC(MarginModel, Classifier[MarginTask, MarginState]):
     """Two classes with the widest margin between them, in the feature space of a kernel; every row on its side.
 
     minimise over f, b:   |f|^2 / 2    subject to    y_i (b + f(x_i)) >= 1  for all rows,   y_i -1 or 1
@@ -76,6 +76,7 @@ class HardMarginSVC(MarginModel, ScoredClassifier[MarginTask, MarginState]):
     (np.float64(1.0), array([[1., 0.]]), array([-1.]))
     """
 
+    has_margins = True
     certificate_: HardMarginCertificate
 
     def __init__(
@@ -101,7 +102,7 @@ class HardMarginSVC(MarginModel, ScoredClassifier[MarginTask, MarginState]):
         self.max_iter = max_iter
         self.max_time = max_time
 
-    def fit(self, X: UserRows, y: UserTarget = None) -> Self:
+    def fit(self, X: UserRows, y: UserTarget = None) -> Self:  # type: ignore[override]  # takes no weights
         """Fit to rows X and two labels y of any type, or to a scan that carries its target."""
         return self._fit(X, y)
 

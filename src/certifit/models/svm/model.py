@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_types import UserRows
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses, codes_of
@@ -86,6 +85,8 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
     (array(['even', 'odd'], dtype='<U4'), True)
     """
 
+    has_margins = True
+
     def __init__(
         self,
         alpha: float | None = None,
@@ -114,13 +115,6 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
         self.tol = tol
         self.max_iter = max_iter
         self.max_time = max_time
-
-    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
-        """Fit to rows X and labels y of any type, or to a scan that carries its target.
-
-        sample_weight: one number per row; weight 2 is the row twice.
-        """
-        return self._fit(X, y, sample_weight=sample_weight)
 
     def decision_function(self, X: UserRows) -> Array:
         """b + f(x) of two classes, above 0 for the second; of more a score per class, the largest is predicted."""

@@ -377,7 +377,8 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         leaves = self.leaves(block)
         return np.asarray(tree.values[leaves] / tree.weight[leaves, None])
 
-    def _log_scores(self, columns: Block) -> Array:
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
         return log_shares(self.tree_, columns)
 
     def _log_posterior(self, block: Block) -> Array:
