@@ -53,7 +53,7 @@ def polished(machine: Machine, local: Array, a: Array, f: Array, among: Callable
         change = np.zeros(len(free))
         change[is_free] = step
         moved = sign * change
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a step too small to end the room
             room = np.where(
                 moved > 0, (machine.bound[free] - a[free]) / moved, np.where(moved < 0, -a[free] / moved, np.inf)
             )
