@@ -96,7 +96,7 @@ SOURCES = {
     "parquet": parquet_files,
     "dask frame": dask_frame,
     "dask array": dask_array,
-    "held": lambda folder: csv_file(folder).held(1 << 30),
+    "kept": lambda folder: csv_file(folder).kept(),
     "pickled": lambda folder: pickle.loads(pickle.dumps(cf.from_arrow(TABLE, **ROLES))),
 }
 

@@ -75,7 +75,7 @@ def test_every_source_reads_the_target_that_its_view_says(source, wrapper, tmp_p
 @pytest.mark.parametrize("wrapper", ["weighted", "picked"])
 def test_a_wrapper_keeps_what_it_changes_when_columns_are_selected(wrapper, tmp_path):
     rows = WRAPPERS[wrapper](SOURCES["csv"](tmp_path))
-    for fewer in (rows.select(["b"]), rows.narrow(), rows.held(1 << 20)):
+    for fewer in (rows.select(["b"]), rows.narrow(), rows.kept()):
         np.testing.assert_array_equal(column(fewer, "weight"), column(rows, "weight"))
     assert rows.select(["b"]).names == ["b"] and rows.narrow().names == ["a"]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -141,6 +142,10 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
         "1e-8, of support vector machines 1e-4.",
     ),
     reading_options,
+    click.option(
+        "--no-spill", is_flag=True,
+        help="Write no temporary file of rows that do not fit in memory: CSV is then parsed anew for every pass.",
+    ),
     values_option,
     click.option("--quiet", "-q", is_flag=True, help="Print nothing but warnings and errors."),
 )  # fmt: skip
@@ -170,6 +175,7 @@ class Request:
     quiet: bool = False
     copies: str = "anywhere"
     texts: Texts = field(default_factory=Texts)
+    may_spill: bool = True  # whether parsed rows may be written to a temporary file
 
     @staticmethod
     def of(
@@ -189,6 +195,7 @@ class Request:
         ngrams: int | None,
         min_word_count: int | None,
         copies: str = "anywhere",
+        no_spill: bool = False,
         **others: Any,
     ) -> Request:
         """From the options of the command line."""
@@ -204,7 +211,7 @@ class Request:
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
         roles |= {"offset": offset, "exposure": exposure}
         model = {"fit_intercept": not no_intercept} | ({} if tol is None else {"tol": tol})
-        return Request(files, out, roles, encoding, model, cv, quiet, copies, words)
+        return Request(files, out, roles, encoding, model, cv, quiet, copies, words, not no_spill)
 
     def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:
         """How the model reads the columns of a scan, which have these names; with_words: free text by its words."""
@@ -232,12 +239,20 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     refuse_names(request.roles["columns"] or request.data.names())
     from certifit.cli.words import lines
 
-    with warnings.catch_warnings(record=True) as caught, Display(request.quiet) as display:
+    with (
+        ExitStack() as stack,
+        warnings.catch_warnings(record=True) as caught,
+        Display(request.quiet) as display,
+    ):
         warnings.simplefilter("always")
         display.step("reading types")
-        source = request.data.open(labels=labels, **request.roles)
+        source = request.data.open(labels=labels, **request.roles).kept(request.may_spill)
+        stack.callback(source.files.close)
         for note in [] if request.quiet else source.notes:
             say(f"Note: {as_options(note)}")
+        display.step("reading rows")
+        if (note := source.files.note()) is not None and not request.quiet:
+            say(f"Note: {note}")
         done = work(display.watch(source), display)
         _refuse_few_weights(done.model, request.roles["weight"])
         display.step("writing the report")

@@ -67,6 +67,12 @@ class ArrowSource(Source):
         fields = [field for field in self.schema if field.name in self.names]
         return {field.name: field.metadata[READING].decode() for field in fields if READING in (field.metadata or {})}
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the batches are those of a table."""
+        opener = self.open_batches.open_batches if isinstance(self.open_batches, Repeated) else self.open_batches
+        return isinstance(getattr(opener, "__self__", None), pa.Table)
+
     def select(self, columns: Sequence[str]) -> ArrowSource:
         """The same rows with only these feature columns."""
         other = copy(self)

@@ -7,7 +7,7 @@ chunks or the order in which blocks arrive.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import gcd
 from typing import Protocol
@@ -130,9 +130,30 @@ class Splits:
         """The source with only the training rows of a split: the others have weight 0."""
         return source.weighted(partial(_times, self.cells, self.train[split]))
 
+    def sharing(self) -> Splits:
+        """The same splits for several fits in a row: rows that one fit has encoded, the next does not encode again."""
+        return _SharedSplits(self.cells, self.train, self.validation)
+
     def validated(self, block: Block, split: int) -> Array:
         """How many times each row of a block validates a split."""
         return _times(self.cells, self.validation[split], block)
+
+
+@dataclass(frozen=True)
+class _SharedSplits(Splits):
+    """Splits whose training rows are the same object for every fit, and are told that others will read them."""
+
+    _training: dict[tuple[int, int], tuple[Source, Source]] = field(default_factory=dict, compare=False)
+
+    def trained(self, source: Source, split: int) -> Source:
+        """The training rows of a split, made once per source."""
+        key = id(source), split  # the source is kept beside them, so no other can have its id
+        if key not in self._training:
+            rows = super().trained(source, split)
+            rows.is_shared = True
+            self._training.clear()  # of one split at a time: they may fill the memory budget
+            self._training[key] = source, rows
+        return self._training[key][1]
 
 
 def _times(cells: Cells, times: Array, block: Block) -> Array:

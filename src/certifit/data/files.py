@@ -9,6 +9,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -277,6 +278,10 @@ class Files(Protocol):
         """Whether every page carries a checksum."""
 
     @property
+    def is_text(self) -> bool:
+        """Whether reading is parsing, which costs more than reading numbers as they are."""
+
+    @property
     def notes(self) -> list[str]:
         """What a report should say about the files."""
 
@@ -315,28 +320,23 @@ class FileSource(ArrowSource):
         """Sentences for a report."""
         return self.files.notes
 
-    def held(self, most_bytes: int) -> ArrowSource:
-        """The same rows in memory where they take no more than so many bytes, else this scan."""
-        batches: list[pa.RecordBatch] = []
-        size = 0
-        for table in self._tables(self.rows_of_stretch()):
-            size += table.nbytes
-            if size > most_bytes:
-                return self
-            batches += table.to_batches()
-        if not batches:
-            return self
-        facts: dict[str, Any] = {
-            "columns": self.names,
-            "place": self.place,
-            "n_rows": sum(batch.num_rows for batch in batches),
-        }
-        other = ArrowSource(batches.copy, batches[0].schema, **self.view.roles.named(), **facts)
-        other.view = self.view
+    @property
+    def in_memory(self) -> bool:
+        """Whether a pass reads no file."""
+        return bool(getattr(self.files, "in_memory", False))
+
+    def kept(self, may_spill: bool = False) -> FileSource:
+        """The same rows, parsed once: by the first pass, which keeps them in memory, or in a temporary file."""
+        from certifit.data.kept import KeptFiles
+
+        other = copy(self)
+        if not isinstance(self.files, KeptFiles):
+            other.files = KeptFiles(self.files, [*self.names, *self.view.roles.columns()], may_spill)
         return other
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
-        return ahead(rebatched(self.files.batches([*self.names, *self.view.beside.columns()], size), size))
+        tables = rebatched(self.files.batches([*self.names, *self.view.beside.columns()], size), size)
+        return tables if self.in_memory else ahead(tables)
 
 
 class SvmlightSource(Batches):

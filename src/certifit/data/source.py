@@ -146,9 +146,13 @@ class Source:
     is_table: rows are Arrow columns that need an encoder before a model can take them.
     view: which target is read, and which columns have a role.
     stretch_rows: rows of a stretch, a power of two of blocks; None is the default for the number of columns.
+    is_local: whether this process reads the rows. is_shared: whether several fits read them, one after the other, so
+    that what one has made of them is kept for the next.
     """
 
     is_table: bool = False
+    is_local: bool = True
+    is_shared: bool = False
     names: list[str]
     named: bool = False
     target: str = "y"
@@ -156,6 +160,11 @@ class Source:
     n_features: int
     block_rows: int
     stretch_rows: int | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows, before they are mapped, are in the memory of this process."""
+        return False
 
     def stretches(self) -> Iterator[Block]:
         """All rows in order, in stretches of blocks (or one stretch of all rows)."""
@@ -238,8 +247,8 @@ class Source:
         """The same rows with as few columns as can be read, for a pass over their targets."""
         return self
 
-    def held(self, most_bytes: int) -> Source:
-        """The same rows in memory, where they are files of no more than so many bytes; else this source."""
+    def kept(self, may_spill: bool = False) -> Source:
+        """The same rows; those of files are parsed once (`data/kept.py`), by the first pass that asks for them."""
         return self
 
     def gather(self, limit_bytes: int | None = None, *, keeps_sparse: bool = False) -> Block:
@@ -294,6 +303,11 @@ class Memory(Source):
         parts = {"target": block.y, "weight": block.weight, "group": block.group, "offset": block.offset}
         self.block = block
         self.view = View.of(Roles(**{role: role for role, values in parts.items() if values is not None}))
+
+    @property
+    def in_memory(self) -> bool:
+        """They are."""
+        return True
 
     def stretches(self) -> Iterator[Block]:
         """One stretch of all rows; stretches of `stretch_rows` where that is set."""

@@ -31,7 +31,13 @@ class Mapped(Source):
         self.inner = inner
         self.row_map = row_map
         self.named, self.target, self.view = inner.named, inner.target, inner.view
+        self.is_local = inner.is_local
         self.set_names([str(name) for name in row_map.get_feature_names_out(inner.names)])
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows that are mapped are."""
+        return self.inner.in_memory
 
     def reading(self, target: Target, classes: Array | None = None) -> Source:
         """The mapped rows with their target read in another way; the target alone needs no map."""
@@ -66,13 +72,18 @@ class Wrapped(Source):
         self.inner = inner
         self.names, self.named, self.target, self.view = inner.names, inner.named, inner.target, inner.view
         self.n_features, self.block_rows, self.stretch_rows = inner.n_features, inner.block_rows, inner.stretch_rows
-        self.is_table = inner.is_table
+        self.is_table, self.is_local = inner.is_table, inner.is_local
 
     def __getattr__(self, name: str) -> Any:
         """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""
         if name.startswith("_") or name == "inner":
             raise AttributeError(name)
         return getattr(self.inner, name)
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows of the inner source are."""
+        return self.inner.in_memory
 
     def over(self, inner: Source) -> Self:
         """The same wrapper of another source."""
@@ -92,9 +103,9 @@ class Wrapped(Source):
         """The same rows with as few columns as can be read."""
         return self.over(self.inner.narrow())
 
-    def held(self, most_bytes: int) -> Source:
-        """The same rows, of a source in memory where it is small."""
-        return self.over(self.inner.held(most_bytes))
+    def kept(self, may_spill: bool = False) -> Source:
+        """The same rows; those of files are parsed once."""
+        return self.over(self.inner.kept(may_spill))
 
     def rows_of_stretch(self) -> int:
         """Rows of a stretch that is not the last."""

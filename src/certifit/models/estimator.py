@@ -27,6 +27,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
+from certifit.data.kept import kept_rows
 from certifit.data.source import Block, RowError, Source
 from certifit.data.user_input import (
     fit_source,
@@ -278,9 +279,24 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
 
     def fit_maps(self, source: Source) -> Source:
         """Fit the encoder and the basis; the mapped source."""
-        self.encoder_ = self._fitted_encoder(source) if source.is_table else None
-        self.basis_ = None if self.basis is None else fitted_basis(self.basis, self._encoded(source))
-        return self._mapped(source)
+        self.encoder_, encoded = self._encoded_once(source) if source.is_table else (None, source)
+        if self.basis is None:
+            self.basis_ = None
+            return encoded
+        self.basis_ = fitted_basis(self.basis, encoded)
+        return encoded.through(self.basis_)
+
+    def _encoded_once(self, source: Source) -> tuple[TableEncoder, Source]:
+        """The fitted encoder and the encoded rows; of a shared source those that a fit before has made."""
+
+        def make() -> tuple[TableEncoder, Source]:
+            encoder = self._fitted_encoder(source)
+            return encoder, kept_rows(source.through(encoder))
+
+        if not source.is_shared:
+            return make()
+        question = None if self.encoder is None else repr(sorted(self.encoder.get_params().items()))
+        return source.remembered(("encoded", question), make)
 
     def _mapped(self, source: Source) -> Source:
         source = self._encoded(source)

@@ -216,6 +216,10 @@ ValuesOf = Callable[[Block], Array]  # rows x columns
 
 def column_spreads(source: Source, centred: bool) -> Array:
     """Standard deviation of every column, root mean square where not centred; 1 for one that does not vary."""
+    return source.remembered(("spreads", centred), lambda: _column_spreads(source, centred))
+
+
+def _column_spreads(source: Source, centred: bool) -> Array:
     moments = cell_moments(source, ByRow(1, 0))
     spreads = np.asarray(moments.spreads(centred)[0])
     if centred:

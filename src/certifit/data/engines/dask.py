@@ -65,6 +65,8 @@ def from_dask(
 class DaskSource(Source):
     """Partitions (delayed blocks) and the global number of each one's first row."""
 
+    is_local = False
+
     def __init__(
         self, chunks: _FrameChunks | _ArrayChunks, n_rows: Sequence[int], names: list[str], table: ArrowSource | None
     ) -> None:

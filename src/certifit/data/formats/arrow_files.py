@@ -42,6 +42,7 @@ class ArrowFiles:
 
     def __init__(self, paths: Sequence[str], opens: Callable[[str, pa.Schema | None], Opened], what: str) -> None:
         self.paths, self.opens, self.what = list(paths), opens, what
+        self.is_text = opens is open_json
         self.unchanged = Unchanged(self.paths)
         self.notes: list[str] = []
         self.schema = pa.unify_schemas([self._schema(path) for path in self.paths], promote_options="permissive")

@@ -43,6 +43,7 @@ class CsvFiles:
     """
 
     checksummed = False
+    is_text = True
 
     def __init__(
         self, texts: Mapping[str, Text], features: Sequence[str], numbers: Sequence[str], types: Mapping[str, Any],

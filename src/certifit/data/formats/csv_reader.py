@@ -7,6 +7,7 @@ inside a quoted cell, which the parser accepts.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -84,6 +85,12 @@ class Reader:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        # Arrow reads ahead in a thread of its own. Left alone at an early end, it may be reading while the process
+        # exits, which then never ends: the file ends here, and what Arrow has asked for is waited for.
+        self.file.stop()
+        with contextlib.suppress(pa.ArrowException, OSError, UnicodeError):
+            for _ in self.arrow:
+                pass
         self.arrow.close()
         self.file.close()
 

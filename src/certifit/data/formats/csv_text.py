@@ -328,12 +328,16 @@ class Bytes(io.RawIOBase):
             at = len(data) if found < 0 else found + len(newline)
         return mark + header.encode(self.encoding) + data[at:]
 
-    def close(self) -> None:
-        """Close the file, after a read that is under way."""
+    def stop(self) -> None:
+        """No bytes from here on, after a read that is under way."""
         with self.lock:
             if self.inner is not None:
                 self.inner.close()
                 self.inner = None
+
+    def close(self) -> None:
+        """Close the file, after a read that is under way."""
+        self.stop()
         super().close()
 
 

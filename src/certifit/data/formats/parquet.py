@@ -25,6 +25,7 @@ class ParquetFiles:
     """Files of one schema, in order."""
 
     skipped = 0
+    is_text = False
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = list(paths)

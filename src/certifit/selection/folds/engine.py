@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -211,7 +211,7 @@ def _refitted(
     with_rows: bool = False,
 ) -> FoldScores:
     """Every (candidate, split) fitted anew, some at a time."""
-    from joblib import Parallel, delayed
+    from joblib import Parallel, delayed, effective_n_jobs
 
     estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)
@@ -220,16 +220,23 @@ def _refitted(
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
     works = [(_work(estimator, rows, splits, scoring, with_rows), splits) for splits in rounds]
     places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]
+    # One process fits all candidates to a split, whose rows are then encoded once; several share the candidates too.
+    is_alone = effective_n_jobs(n_jobs) == 1
+    together = len(candidates) if is_alone else 1
+    groups = [candidates[begin : begin + together] for begin in range(0, len(candidates), together)]
     jobs = [
-        delayed(work)(clone(estimator).set_params(**candidate), rows, splits, s, scorer)
-        for candidate in candidates
+        partial(_of_split, work, [clone(estimator).set_params(**one) for one in group], rows, splits, s, scorer)
+        for group in groups
         for work, splits, s in places
     ]
-    results = []
-    with Bar(label, len(jobs)) as bar:
-        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-            results.append(result)
-            bar.advance()
+    several = (job() for job in jobs) if is_alone else Parallel(n_jobs, return_as="generator")(map(delayed(_all), jobs))
+    by_place: list[list[Result]] = [[] for _ in places]
+    with Bar(label, len(candidates) * len(places)) as bar:
+        for at, scored in enumerate(several):
+            for result in scored:
+                by_place[at % len(places)].append(result)
+                bar.advance()
+    results = [of_place[c] for c in range(len(candidates)) for of_place in by_place]
     table = np.array([result[0] for result in results]).reshape(len(candidates), len(places), 3)
     faults: dict[int, str] = {}
     for at, (_, fault, _) in enumerate(results):
@@ -239,6 +246,19 @@ def _refitted(
     weight = np.nan_to_num(table[:, :, 2]).max(axis=0)
     held_out = _joined([result[2] for result in results], len(candidates)) if with_rows else []
     return FoldScores(table[:, :, 0], table[:, :, 1], weight, "refits", faults=faults, held_out=held_out)
+
+
+def _of_split(
+    work: Callable[..., Result], models: Sequence[BaseEstimator], rows: Rows, splits: Splits, s: int, scorer: Scorer
+) -> Iterator[Result]:
+    """The scores of some candidates on one split, one after the other."""
+    shared = splits.sharing()
+    return (work(model, rows, shared, s, scorer) for model in models)
+
+
+def _all(job: Callable[[], Iterator[Result]]) -> list[Result]:
+    """The scores that a worker sends back."""
+    return list(job())
 
 
 def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]:

@@ -62,9 +62,6 @@ class Shared:
             total -= self._known.pop(place)[2]
 
 
-SMALL = 64 << 20  # bytes of a file that is read once and held
-
-
 @dataclass(frozen=True)
 class Rows:
     """Training data: a source of rows, and the arrays it came from where there are any."""
@@ -99,8 +96,7 @@ class Rows:
             if groups is not None:
                 raise ValueError("A scan names its groups: scan_csv(..., group='name of the column').")
             scan, classes = _checked(estimator, X, y, sample_weight, **beside)
-            if classes is not None:
-                scan = scan.held(SMALL)  # a classifier makes several passes
+            scan = scan.kept()
             labels = None if classes is None else targets(scan.narrow()).astype(np.int64)
             return Rows(scan, labels=labels, classes=classes)
         source, classes = _checked(estimator, X, y, sample_weight, **beside) if is_ours else (None, None)

@@ -1,0 +1,171 @@
+"""Rows of files are parsed once and encoded once; where they are kept changes no bit."""
+
+import os
+import stat
+import time
+from collections import namedtuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv as arrow_csv
+
+import certifit as cf
+from certifit.data import kept
+from certifit.data.formats import csv_reader, csv_text
+from certifit.data.kept import Place, kept_rows
+from certifit.data.view import Target
+from certifit.maps import TableEncoder
+
+N_ROWS = 9000  # more than one block
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """Numbers with gaps, a flag, a category and a date; labels and a weight."""
+    rng = np.random.default_rng(3)
+    x, gaps = rng.normal(size=(2, N_ROWS)).round(4)
+    columns = {
+        "x": x,
+        "gaps": pa.array(gaps, mask=rng.random(N_ROWS) < 0.1),
+        "flag": rng.random(N_ROWS) < 0.4,
+        "level": np.array(["red", "green", "blue"])[rng.integers(0, 3, N_ROWS)],
+        "day": np.datetime64("2020-01-01") + rng.integers(0, 900, N_ROWS),
+        "weight": rng.integers(1, 4, N_ROWS),
+        "label": np.where(x + rng.logistic(size=N_ROWS) > 0, "yes", "no"),
+    }
+    path = tmp_path_factory.mktemp("kept") / "rows.csv"
+    arrow_csv.write_csv(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def parses(monkeypatch):
+    """Paths in the order of the passes that parse them."""
+    seen = []
+    batches = csv_reader.Reader.batches
+    monkeypatch.setattr(csv_reader.Reader, "batches", lambda self: (seen.append(self.path), batches(self))[1])
+    return seen
+
+
+def scan(file, may_spill, budget):
+    with cf.memory(budget):
+        source = cf.scan_csv(file, target="label", weight="weight").kept(may_spill)
+        return source, source.files.fill()
+
+
+PLACES = {Place.MEMORY: (True, 1e9), Place.DISK: (True, 1e5), Place.FILES: (False, 1e5)}
+
+
+def test_kept_written_and_reread_rows_give_the_same_bits(file, parses):
+    fits = {}
+    for place, options in PLACES.items():
+        source, where = scan(file, *options)
+        assert where is place
+        parses.clear()
+        with cf.memory(options[1]):  # encoded rows are kept in memory alone
+            model = cf.LogisticRegression().fit(source)
+        assert bool(parses) == (place is Place.FILES)
+        fits[place] = np.append(model.coef_, model.intercept_).tobytes(), model.column_names_
+        source.files.close()
+    assert fits[Place.MEMORY] == fits[Place.DISK] == fits[Place.FILES]
+
+
+def test_a_pass_over_some_columns_reads_the_same_from_every_place(file):
+    tables = []
+    for options in PLACES.values():
+        source, _ = scan(file, *options)
+        tables.append(pa.Table.from_batches(source.files.batches(["day", "label"], 100)).combine_chunks())
+        source.files.close()
+    assert tables[0].num_rows == N_ROWS
+    assert tables[0].equals(tables[1]) and tables[0].equals(tables[2])
+
+
+def test_the_temporary_file_has_no_name_and_one_reader(file):
+    source, _ = scan(file, *PLACES[Place.DISK])
+    temporary = source.files._spill.file
+    status = os.fstat(temporary.fileno())
+    assert stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_nlink == 0  # whatever ends this process removes it
+    assert status.st_size > 1e5
+    source.files.close()
+    assert temporary.closed
+
+
+def test_a_full_disk_is_found_before_anything_is_written(file, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(kept.shutil, "disk_usage", lambda folder: usage(10**6, 10**6, 1000))
+    monkeypatch.setattr(kept, "Spill", None)
+    source, where = scan(file, *PLACES[Place.DISK])
+    assert where is Place.FILES
+    assert "GB free" in source.files.note() and "TMPDIR" in source.files.note()
+
+
+def test_a_disk_that_fills_up_leaves_no_file_and_the_rows_are_read_anew(file, monkeypatch):
+    def full(self, batch):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kept.Spill, "add", full)
+    source, where = scan(file, *PLACES[Place.DISK])
+    assert where is Place.FILES and "No space left" in source.files.note()
+    assert sum(batch.num_rows for batch in source.files.batches(["x"], 100)) == N_ROWS
+
+
+@pytest.mark.parametrize("budget, n_encoded", [(1e9, 1), (1e4, 4)])
+def test_rows_are_encoded_once_where_they_fit(file, monkeypatch, budget, n_encoded):
+    source = scan(file, True, 1e9)[0].reading(Target.NONE)
+    encoder = TableEncoder().fit_source(source)
+    n_rows = []
+    apply = TableEncoder.apply
+    monkeypatch.setattr(TableEncoder, "apply", lambda self, X: (n_rows.append(X.num_rows), apply(self, X))[1])
+    with cf.memory(budget):
+        rows = kept_rows(source.through(encoder))
+    passes = [np.concatenate([stretch.X.toarray() for stretch in rows.stretches()]) for _ in range(4)]
+    assert sum(n_rows) == n_encoded * N_ROWS
+    assert all(np.array_equal(passes[0], again) for again in passes[1:])
+    smaller = rows.resized(1024, 2048)
+    assert np.array_equal(passes[0], np.concatenate([stretch.X.toarray() for stretch in smaller.stretches()]))
+
+
+def test_encoded_rows_of_files_are_kept_by_the_third_pass(file, parses):
+    source = cf.scan_csv(file, target="label", weight="weight").reading(Target.NONE)
+    parses.clear()
+    rows = kept_rows(source.through(TableEncoder().fit_source(source)))
+    assert len(parses) == 1
+    n_parses = []
+    for _ in range(5):
+        assert sum(stretch.n_rows for stretch in rows.stretches()) == N_ROWS
+        n_parses.append(len(parses))
+    assert n_parses == [2, 3, 4, 4, 4]
+
+
+def test_a_pass_that_ends_early_leaves_no_read_behind(file, monkeypatch):
+    reads = []
+    read = csv_text.Bytes.readinto
+    monkeypatch.setattr(csv_text.Bytes, "readinto", lambda self, to: (reads.append(0), read(self, to))[1])
+    batches = cf.scan_csv(file, target="label").files.batches(["x"], 100)
+    next(batches)
+    batches.close()
+    n_reads = len(reads)
+    time.sleep(0.05)  # a thread of Arrow that reads while the process exits would keep it from ending
+    assert len(reads) == n_reads
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_numbers_packed_for_short_blocks_give_the_same_bits(n_classes):
+    rng = np.random.default_rng(n_classes)
+    table = pa.table(
+        {
+            "a": rng.normal(size=120),
+            "b": pa.array(rng.normal(size=120), mask=rng.random(120) < 0.2),
+            "level": rng.choice(["u", "v", "w"], 120),
+            "c": rng.integers(0, 9, 120),
+            "y": rng.integers(0, n_classes, 120),
+        }
+    )
+    model = cf.LogisticRegression(alpha=0.01, standardize=True)
+    fits = [model.fit(cf.from_arrow(table, target="y")).coef_.tobytes()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept, "memory_limit", lambda: 1)
+        fits.append(model.fit(cf.from_arrow(table, target="y")).coef_.tobytes())
+    assert fits[0] == fits[1]
