@@ -24,7 +24,7 @@ def test_an_unknown_target_lists_near_names_and_the_columns(cli, tmp_path):
     ("content", "words"),
     [
         ("a,y\n" + 11 * "1,2\n2,3.5\n" + "1,x\n", "line 24: column 'y' is 'x', not a number"),
-        ("a,y\n1,2\n2,\n", "'y' is empty at line 3"),
+        ("a,y\n1,\n2,\n", "'y', the target, is missing in every row"),
         ("a,a,y\n1,2,3\n", "more than one column"),
         ("a,y\n1,2\n1\n", "line 3: 1 cell, but the header has 2"),
         ("y\n1\n2\n", "no feature columns"),
@@ -165,3 +165,15 @@ def test_escape_codes_in_a_file_never_reach_the_terminal(cli, tmp_path):
     assert "\x1b" not in result.output
     result = cli("fit", "e\x1b[31m.csv", "-t", "y", "-o", "out")
     assert "\x1b" not in result.output
+
+
+def test_help_comes_in_groups_and_lists_every_option_once(cli):
+    said = cli("fit", "--help").output
+    titles = ["What is fitted:", "How good it is on new rows:", "How columns are read:", "How files are read:"]
+    assert [said.index(title) for title in titles] == sorted(said.index(title) for title in titles)
+    assert said.count("\n  --no-header") == said.count("\n  --holdout") == said.count("\n  --max-depth") == 1
+
+
+def test_without_out_the_folder_is_named_for_the_target(cli, data):
+    result = cli("fit", data, "-t", "y", "--cv", "0", "--model", "linear", "--quiet")
+    assert result.exit_code == 0 and (data.parent / "y" / "report.html").exists()

@@ -284,3 +284,9 @@ def test_a_column_that_is_called_an_identifier_and_numbers_the_rows_is_set_aside
     encoder = TableEncoder().fit(pa.table({name: np.arange(1, 41), "x": np.arange(40) ** 2 % 7}))
     assert (name in encoder.get_feature_names_out()) == is_kept
     assert name in encoder.notes_[0]
+
+
+def test_whole_numbers_of_few_values_may_be_codes():
+    k = np.arange(60)
+    table = pa.table({"code": k % 4, "two": k % 2, "many": k, "rare": np.r_[[9, 8], k[2:] % 3], "half": k % 4 / 2})
+    assert TableEncoder().codes(ArrowSource(table.to_batches, table.schema)) == {"code": 4}

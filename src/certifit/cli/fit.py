@@ -7,15 +7,28 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, OWN, Choice, model_options, penalised, untuned
+from certifit.cli.grouped_help import GroupedHelp
+from certifit.cli.models import (
+    AS_CATEGORIES,
+    AUTO,
+    KINDS,
+    OWN,
+    ROWS_PER_LEVEL,
+    SUMS,
+    Candidate,
+    Choice,
+    model_options,
+    penalised,
+    untuned,
+)
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
-from certifit.cli.what_to_fit import affordable, held_out, refuse_constant, separation_of, settle, validated
+from certifit.cli.what_to_fit import Setting, affordable, held_out, refuse_constant, separation_of, settle, validated
 from certifit.data.roles import CLASSES
 from certifit.models.learner import Simplicity
 
 
-@click.command(short_help="Fit CSV or Parquet files; write the model and a report.")
+@click.command(cls=GroupedHelp, short_help="Fit CSV, Parquet, Excel or other files; write the model and a report.")
 @request_options(
     *model_options,
     click.option("--degree", type=click.IntRange(min=1), metavar="K", help="Fit a polynomial of this degree."),
@@ -37,7 +50,9 @@ from certifit.models.learner import Simplicity
     ),
 )  # fmt: skip
 def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: float | None, **options: Any) -> int:
-    """Fit DATA, one or more CSV or Parquet files or folders of them, and write a report and the model to DIR.
+    """Fit DATA and write a report and the model to DIR, by default a folder named for the target.
+
+    DATA are one or more CSV, Parquet, Feather, JSON lines or Excel files, or folders of them; - is standard input.
 
     The target may be a quantity, counts, or classes: labels of any type. Columns may be numbers, true/false,
     categories, dates and, for classes, free text, with missing values; the report says what became of each, and how
@@ -50,7 +65,7 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     Exit code 0 when the fit is proven to have converged, 1 when it is not.
 
     \b
-    certifit fit houses.csv --target price --out houses
+    certifit fit houses.csv --target price
     certifit fit houses.csv -t price -o houses --columns area,rooms --degree 2
     certifit fit flights/*.parquet -t delay -o flights --reference carrier=UA
     certifit fit messages.csv -t label -o messages --positive spam
@@ -91,6 +106,10 @@ def _fit(
     rows = setting.rows
     common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
     candidates = choice.candidates(setting.kinds, common, rule, source.names)
+    if degree is None and choice.kind == AUTO and request.cv != 0:
+        others, note = _with_codes(request, choice, setting, common, rule)
+        candidates |= others
+        setting = replace(setting, notes=[*setting.notes, *note])
     board, notes = validated(request, candidates, setting, display, rule, nested)
     display.step("fitting")
     first = next(iter(candidates.values()))
@@ -113,6 +132,31 @@ def _fit(
 
     facts = validation_facts(board, notes, request.roles["group"]) | {"separated": separated}
     return Done(model, rows, facts, positive=setting.positive)
+
+
+def _with_codes(
+    request: Request, choice: Choice, setting: Setting, common: dict[str, Any], rule: str
+) -> tuple[dict[str, Candidate], list[str]]:
+    """Sums over columns that read whole numbers of few values as categories, to compare both; and a note."""
+    from sklearn.base import clone
+
+    codes = setting.encoder.codes(setting.rows)
+    if not codes:
+        return {}, []
+    named = ", ".join(f"{name!r} ({n} values)" for name, n in list(codes.items())[:6])
+    named += f" and {len(codes) - 6} more" if len(codes) > 6 else ""
+    names = list(codes)
+    kinds = [kind for kind in setting.kinds if KINDS[kind].command.simplicity in SUMS]
+    if not kinds or ROWS_PER_LEVEL * sum(codes.values()) > (setting.rows.n_rows or 0):
+        return {}, [
+            f"Whole numbers of few values are read as quantities: {named}. If they are codes: --categories NAMES."
+        ]
+    encoder = clone(setting.encoder).set_params(categories=(*setting.encoder.categories, *names))
+    others = choice.candidates(kinds, common | {"encoder": encoder}, rule, setting.rows.names)
+    said = (
+        f"Whole numbers of few values, compared both as quantities and as codes (one coefficient per value): {named}."
+    )
+    return {label + AS_CATEGORIES: candidate for label, candidate in others.items()}, [said]
 
 
 def _lacks_p_values(board: Any, model: Any) -> bool:

@@ -17,6 +17,8 @@ from certifit.models.learner import Command, Learner, Option, Param, Simplicity
 from certifit.models.table import LEARNERS
 
 AUTO = "auto"
+AS_CATEGORIES = ", by code"  # behind the label of a model that reads whole numbers of few values as categories
+ROWS_PER_LEVEL = 20  # so many rows per level allow such a reading to be compared
 # Options that auto takes too: the first where every model it compares has them, columns for those models that do.
 SHARED = {"degree": "basis", "no_intercept": "fit_intercept"}  # what they set
 SUMS = (Simplicity.P_VALUES, Simplicity.COEFFICIENTS)
@@ -213,8 +215,9 @@ def untuned(candidate: Candidate, kind: str, notes: Sequence[str]) -> Any:
 
 def preferred(kinds: Iterable[str], labels: Iterable[str]) -> dict[str, Any]:
     """What a leaderboard of models with these labels prefers: the simplest first, and why."""
-    commands = [KINDS[kind].command for kind in kinds if KINDS[kind].command.label in labels]
-    groups = {simplicity: [one.label for one in commands if one.simplicity is simplicity] for simplicity in Simplicity}
+    simplicities = {KINDS[kind].command.label: KINDS[kind].command.simplicity for kind in kinds}
+    of_label = {label: simplicities[label.removesuffix(AS_CATEGORIES)] for label in labels}
+    groups = {simplicity: [label for label in of_label if of_label[label] is simplicity] for simplicity in Simplicity}
     some = {simplicity: labels for simplicity, labels in groups.items() if labels}
     return {"prefer": list(some.values()), "because": [simplicity.value for simplicity in some]}
 

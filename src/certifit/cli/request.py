@@ -5,6 +5,7 @@ Columns of free text on the command line: which ones are used through their word
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -99,7 +100,10 @@ _BEFORE: tuple[Callable[[Any], Any], ...] = (
     click.argument("data", metavar="DATA...", nargs=-1, required=True),
     click.option("--target", "-t", required=True, metavar="NAME", help="Column to predict."),
     click.option(
-        "--out", "-o", required=True, metavar="DIR", help="Folder for the model and the report; made if missing."
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Folder for the model and the report; made if missing. Default: the name of the target.",
     ),
 )
 _AFTER: tuple[Callable[[Any], Any], ...] = (
@@ -180,7 +184,7 @@ class Request:
     @staticmethod
     def of(
         data: Sequence[str],
-        out: str,
+        out: str | None,
         target: str,
         weight: str | None,
         group: str | None,
@@ -207,6 +211,7 @@ class Request:
         encoding["absent"] = "keep" if KEEP in others["na"] else "recognise"
         words = Texts.of(texts, ngrams, min_word_count)
         files = find_data(data, **reading(**others))
+        out = _named_for(target) if out is None else out
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
         roles |= {"offset": offset, "exposure": exposure}
@@ -271,6 +276,12 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
             if notice["level"] != "note":
                 say(f"Warning: {notice['title']}. {notice['text']}")
     return 0 if context["certificate"]["holds"] else NOT_PROVEN
+
+
+def _named_for(target: str) -> str:
+    """The folder where none is named: that of the target, in letters that a path can have."""
+    name = re.sub(r"[^\w.-]+", "_", target).strip("._-")
+    return name or "report"
 
 
 def _refuse_few_weights(model: Any, column: str | None) -> None:

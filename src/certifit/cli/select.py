@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
+from certifit.cli.grouped_help import GroupedHelp
 from certifit.cli.models import AUTO, COMPARED, KINDS, Candidate, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
@@ -18,7 +19,7 @@ MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
 SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}
 
 
-@click.command(short_help="Choose the columns that predict best; write the model and a report.")
+@click.command(cls=GroupedHelp, short_help="Choose the columns that predict best; write the model and a report.")
 @request_options(
     click.option(
         "--direction", type=click.Choice(["forward", "backward"]), default="forward", show_default=True,

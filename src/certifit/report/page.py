@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from certifit.report import tables, text
 from certifit.report.answer import tiles
+from certifit.report.first_screen import picture_of, questions
 from certifit.report.model import holds_words, privacy_words
 from certifit.report.sections import drawings
 from certifit.report.svg import TEMPLATES, page_style
@@ -60,6 +61,8 @@ def render(context: dict[str, Any]) -> str:
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
             has_robust=table is not None and table["robust"] is not None and table["robust"]["holds"],
             tiles=tiles(context),
+            questions=questions(context),
+            first_picture=picture_of(context),
             privacy=privacy_words(context),
             holds_words=holds_words(context),
             share=None if context["validation"] is None else context["validation"]["share"],

@@ -28,6 +28,7 @@ from certifit.report.pictures import (
     convergence,
     influence,
     kernels,
+    leaders,
     residuals,
     roc_and_precision,
     selection,
@@ -126,6 +127,14 @@ class Picture:
 def _selection(context: Table) -> str:
     more = ", the first 26" if len(context["selection"]["steps"]) > selection.MOST_ROWS else ""
     return f"From top to bottom, the column that comes in and the error with it{more}."
+
+
+def _compared(context: Table) -> str:
+    base = next((row for row in context["validation"]["rows"] if row["is_baseline"]), None)
+    far = (
+        "" if base is None else f" {base['name'][0].upper()}{base['name'][1:]} alone: {text.number(base['error'], 3)}."
+    )
+    return f"Dots are errors on rows that no model saw, lines one standard error; the ring is the model used here.{far}"
 
 
 def _validation(context: Table) -> str:
@@ -250,6 +259,7 @@ def _outside(key: str, words: str) -> Callable[[Table], str]:
 
 
 PICTURES = (
+    Picture("leaders", "validation", leaders.draw, "Every model that was compared.", _compared),
     Picture("path", "validation", selection.draw_path, "Error against the number of columns.",
             "The ring is the choice; the band is one standard error."),
     Picture("names", "validation", selection.draw_names, "Columns along the path.", _selection),

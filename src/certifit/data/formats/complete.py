@@ -51,7 +51,7 @@ class Complete:
     @property
     def notes(self) -> list[str]:
         """What a report should say: this first."""
-        rows = "row was" if self.n_missing == 1 else "rows were"
+        rows = "rows was" if self.n_missing == 1 else "rows were"
         said = (
             f"{self.n_missing:,} of {self.files.n_rows:,} {rows} left out: the target {self.target!r} is missing there."
         )

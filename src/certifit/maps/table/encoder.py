@@ -23,16 +23,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certifit.data.arrow import ArrowSource, array_table, frame_table, is_frame
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
-from certifit.data.privacy import conceal, rule
+from certifit.data.privacy import FEWEST, conceal, rule
 from certifit.data.source import Source
 from certifit.data.user_input import unchanged_on_error
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, absent_note, choose
-from certifit.maps.table.kinds import Level, SetAside, TableColumn, Text
+from certifit.maps.table.kinds import Level, Number, SetAside, TableColumn, Text
 from certifit.maps.table.reading import plain
 from certifit.maps.table.survey import Survey, of_record, refuse_lone_gaps, told_names, with_shares
 from certifit.maps.text import NoTermsError, TextBinarizer
 
+_MOST_CODES = 12  # values of a column of codes
 _LEAST_CAP = 100_000  # distinct texts that a survey counts
 
 
@@ -260,6 +261,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """What a fit would make of each column of a scan: number, flag, level, date, text or set aside. One pass."""
         self._check_parameters()
         return {kind.name: kind.kind for kind in self._chosen(source)[1]}
+
+    def codes(self, source: Source) -> dict[str, int]:
+        """Columns of whole numbers that may be codes of categories, and how many values each has: 3 to 12.
+
+        Every value is in 5 rows or more. One pass, which a fit to the same source uses again.
+        """
+        self._check_parameters()
+        survey, kinds, _ = self._chosen(source)
+        rows = {kind.name: survey.columns[kind.name].numbers[""].counts for kind in kinds if type(kind) is Number}
+        values = {name: [n for n in counts.values() if n] for name, counts in rows.items() if counts is not None}
+        return {name: len(n) for name, n in values.items() if 3 <= len(n) <= _MOST_CODES and min(n) >= FEWEST}
 
     def _chosen(self, source: Source) -> tuple[Survey, list[TableColumn], list[str]]:
         """The survey, the kinds of the columns in order, and notes."""

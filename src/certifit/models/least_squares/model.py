@@ -142,7 +142,7 @@ class LinearRegression(LeastSquaresRegressor):
 
 
 class Ridge(LeastSquaresRegressor):
-    """Least squares with an L2 penalty.
+    """Least squares with an L2 penalty; alpha is per row: scikit-learn's Ridge(alpha=a) is Ridge(alpha=a / n) here.
 
     minimise over w, b:   sum_i weight_i (y_i - b - x_i'w)^2 / (2 sum_i weight_i)  +  alpha/2 |w|^2
 

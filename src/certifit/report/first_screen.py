@@ -1,0 +1,154 @@
+"""What a reader asks first: how good on new rows, which model and why, can I trust it, what should I worry about.
+
+Figures are those on rows that the model did not see, wherever there are such; digits of the proof come later.
+"""
+
+from __future__ import annotations
+
+from certifit.report import text
+from certifit.report.tables import decimals
+from certifit.report.text import Table
+
+# The picture beside the answers: what matters most, of whatever kind the model is.
+PICTURES = ("effects", "deciding", "shares", "tree", "curve")
+LOUDEST = ("bad", "warn", "note")
+
+
+def questions(context: Table) -> list[Table]:
+    """question, answer, small: words below it; kind: good, bad, warn or none."""
+    parts = (_good, _model, _trust, _worry)
+    return [{"kind": ""} | part(context) for part in parts]
+
+
+def picture_of(context: Table) -> str | None:
+    """The name of the picture that says what matters most."""
+    drawn = [figure["name"] for figure in context["figures"]]
+    return next((name for name in PICTURES if name in drawn), None)
+
+
+def _good(context: Table) -> Table:
+    if context["classes"] is not None:
+        return _good_classes(context["classes"])
+    validation = context["validation"]
+    if validation is None or not validation["rows"]:
+        return _good_unseen(context)
+    leader = next(row for row in validation["rows"] if row["is_chosen"])
+    base = next((row for row in validation["rows"] if row["is_baseline"]), None)
+    error, plus_minus = text.measured(leader["error"], leader["standard_error"])
+    against = "" if base is None else f"; {base['name']} alone: {text.number(base['error'])}"
+    small = f"{validation['measure']} {error} ± {plus_minus}, {validation['n_splits']} folds{against}"
+    if base is None or leader["r2"] is None:
+        return {"question": _ON_NEW_ROWS, "answer": f"{error} ± {plus_minus}", "small": small}
+    ends = _r2_ends(validation, base["error"])
+    between = "" if ends is None else f" ({text.number(ends[0], 3)} to {text.number(ends[1], 3)})"
+    return {
+        "question": _ON_NEW_ROWS,
+        "answer": f"{_share(context)} {text.share(leader['r2'])}{between}",
+        "small": small,
+    }
+
+
+def _share(context: Table) -> str:
+    """What 1 - error / error of the baseline is called, squared where the error is a root."""
+    return str(context["validation"]["share"] or "R²")
+
+
+def _r2_ends(validation: Table, base: float) -> tuple[float, float] | None:
+    """The ends of the interval of the error, as shares of the baseline's mean square."""
+    choice = validation["choice"]
+    if choice is None or choice["scoring"] != "neg_root_mean_squared_error" or choice["corrected"]["low"] is None:
+        return None
+    low, high = (1 - (score / base) ** 2 for score in (choice["corrected"]["low"], choice["corrected"]["high"]))
+    return min(low, high), max(low, high)
+
+
+_ON_NEW_ROWS = "How good is it on new rows?"
+
+
+def _good_classes(classes: Table) -> Table:
+    scores, base = classes["metrics"], classes["baseline"]
+    question = _ON_NEW_ROWS if classes["is_new"] else "How good is it on its own rows?"
+    accuracy = f"accuracy {text.percent(scores['accuracy']['value'])}"
+    small = f"{accuracy}; always {text.visible(base['label'], 20)}: {text.percent(base['accuracy'])}"
+    auc = scores["auc"]
+    if auc["value"] is None:
+        return {"question": question, "answer": text.percent(scores["accuracy"]["value"]), "small": small}
+    between = "" if auc["low"] is None else f" ({decimals(auc['low'])} to {decimals(auc['high'])})"
+    return {
+        "question": question,
+        "answer": f"AUC {decimals(auc['value'])}{between}",
+        "small": f"{small}; AUC 0.5 is guessing",
+    }
+
+
+def _good_unseen(context: Table) -> Table:
+    quality, deviance = context["quality"], context["deviance"]
+    found = {"question": "How good is it?", "answer": "Not measured on new rows", "small": "--cv 10 measures it"}
+    if quality is not None and quality["r2"] is not None:
+        return found | {"small": f"R² {text.share(quality['r2'])} on the rows of the fit; --cv 10 measures new ones"}
+    if deviance is not None:
+        explained = text.percent(deviance["explained"])
+        return found | {"small": f"{explained} of the deviance explained on the rows of the fit"}
+    return found
+
+
+def _model(context: Table) -> Table:
+    validation, words = context["validation"], str(context["model"]["words"])
+    said = [] if validation is None else [line for line in validation["sentences"] if " was taken" in line]
+    n_compared = 0 if validation is None else sum(not row["is_baseline"] for row in validation["rows"])
+    if said:
+        why = said[0]
+    elif n_compared > 1:
+        why = f"the smallest error of {n_compared} models on the same folds"
+    else:
+        why = "the model that was asked for"
+    answer = words[0].upper() + words[1:]
+    rows = f"{text.plural(context['data']['n_rows'], 'row')}, {text.plural(context['model']['n_features'], 'column')}"
+    return {
+        "question": "Which model, and why?",
+        "answer": text.visible(answer, 60),
+        "small": f"{why}. {rows}".replace("..", "."),
+    }
+
+
+def _trust(context: Table) -> Table:
+    certificate = context["certificate"]
+    goal = certificate["goal"]
+    if not certificate["holds"]:
+        return {
+            "question": "Can I trust the fit?",
+            "answer": "No",
+            "small": f"{goal['failed']}: see above",
+            "kind": "bad",
+        }
+    sure = "estimated" if certificate["is_local"] else "proven"
+    better = f"converged: no {_others(goal)} do better on these rows, to the accuracy asked"
+    small = str(goal["agreed"]) if goal["is_derived"] else better
+    return {"question": "Can I trust the fit?", "answer": f"Yes, {sure}", "small": small, "kind": "good"}
+
+
+def _others(goal: Table) -> str:
+    words = str(goal["chosen"])
+    return words if words else "other coefficients"
+
+
+def _worry(context: Table) -> Table:
+    question = "What should I worry about?"
+    for level in LOUDEST:
+        loud = [warning for warning in context["warnings"] if warning["level"] == level]
+        if loud:
+            more = len(context["warnings"]) - 1
+            others = f" {text.plural(more, 'more warning')} below." if more else ""
+            small = f"{_first_sentence(loud[0]['text'])}{others}"
+            return {
+                "question": question,
+                "answer": loud[0]["title"],
+                "small": small,
+                "kind": "" if level == "note" else level,
+            }
+    return {"question": question, "answer": "Nothing stood out", "small": "the checks are listed under Data"}
+
+
+def _first_sentence(words: str) -> str:
+    end = words.find(". ")
+    return words if end < 0 else words[: end + 1]
