@@ -27,7 +27,7 @@ class Awkward:
     name: str
     about: str
     write: Callable[[Path], None]
-    typed: str = "FILE --target price"
+    typed: str = "FILE --target price --model linear"
 
 
 def columns() -> dict[str, list[Any]]:
@@ -184,7 +184,7 @@ FILES = (
     Awkward("comments.csv", "three lines of # on top",
             lambda path: path.write_text("# flats\n# from the register\n# 2026\n" + text_of(*table()))),
     Awkward("bare.csv", "no header", lambda path: path.write_text(text_of(None, table()[1])),
-            "FILE --no-header --target column5"),
+            "FILE --no-header --target column5 --model linear"),
     Awkward("trailing.csv", "a comma behind every row", lambda path: path.write_text(text_of(*table(), end=","))),
     Awkward("folder", "columns in another order in the second file", _folder),
     Awkward("book.xlsx", "an Excel workbook", _excel),
@@ -192,11 +192,11 @@ FILES = (
     Awkward("rows.feather", "Feather", _feather),
     Awkward("rows.csv.gz", "gzip", lambda path: path.write_bytes(gzip.compress(text_of(*table()).encode()))),
     Awkward("rows.csv.zst", "zstd", _zstd),
-    Awkward("pipe.csv", "read from standard input", _plain, "- --target price < FILE"),
+    Awkward("pipe.csv", "read from standard input", _plain, "- --target price --model linear < FILE"),
     Awkward("hive", "a folder place=centre/, place=north/, ...", _hive),
     Awkward("numbered.csv", "a first column 1..n", lambda path: _plain(path, id=range(1, N_ROWS + 1))),
     Awkward("zip.csv", "codes with leading zeros", _zip),
-    Awkward("codes.csv", "codes 1 to 4", _codes),
+    Awkward("codes.csv", "codes 1 to 4", _codes, "FILE --target price"),
     Awkward("stars.csv", "a target of four whole numbers", _few, "FILE --target stars"),
     Awkward("day_first.csv", "31.01.2024", _dates("{d}.{m}.{y}")),
     Awkward("month_first.csv", "01/31/2024", _dates("{m}/{d}/{y}")),

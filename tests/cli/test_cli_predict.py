@@ -154,3 +154,32 @@ def test_an_output_that_cannot_be_written_is_refused_before_a_row_is_read(cli, d
     result = cli("predict", saved / "model.certifit", data, "-o", "p.csv")
     assert result.exit_code == 2 and "cannot be written: read-only file system" in result.stderr
     assert not Path("p.csv").exists()
+
+
+def test_columns_are_kept_in_front_of_predictions(cli, saved, data):
+    rows = data.read_text().splitlines()
+    text = "id,a,b\n" + "".join(f"00{k},{','.join(row.split(',')[:2])}\n" for k, row in enumerate(rows[1:6]))
+    (data.parent / "new.csv").write_text(text)
+    result = cli("predict", saved / "model.certifit", "new.csv", "--keep", "id,a", "--quiet")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == '"id","a","prediction"' or lines[0] == "id,a,prediction"
+    assert [line.split(",")[0].strip('"') for line in lines[1:]] == [f"00{k}" for k in range(5)]
+    assert "no column 'key'" in cli("predict", saved / "model.certifit", "new.csv", "--keep", "key").output
+
+
+def test_a_threshold_of_ones_own_decides_between_two_classes(cli, fitted, tmp_path):
+    text = "x,y\n" + "".join(f"{k % 17},{'yes' if (k * 7) % 17 + k % 5 > 10 else 'no'}\n" for k in range(120))
+    (tmp_path / "two.csv").write_text(text)
+    fitted(tmp_path / "two.csv", "-t", "y", "--model", "logistic", "--cv", "0", out="two")
+    model = "two/model.certifit"
+
+    def labels(*options):
+        result = cli("predict", model, "two.csv", "--quiet", *options)
+        assert result.exit_code == 0, result.output
+        return [line.split(",")[0].strip('"') for line in result.stdout.splitlines()[1:]]
+
+    assert set(labels("--threshold", "yes=0")) == {"yes"}
+    assert labels("--threshold", "0.5") == labels()
+    assert set(labels("--threshold", "no=0")) == {"no"}
+    assert "from 0 to 1" in cli("predict", model, "two.csv", "--threshold", "yes=2").output

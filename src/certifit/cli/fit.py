@@ -107,9 +107,9 @@ def _fit(
     common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
     candidates = choice.candidates(setting.kinds, common, rule, source.names)
     if degree is None and choice.kind == AUTO and request.cv != 0:
-        others, note = _with_codes(request, choice, setting, common, rule)
+        others, on_codes = _with_codes(request, choice, setting, common, rule)
         candidates |= others
-        setting = replace(setting, notes=[*setting.notes, *note])
+        setting = replace(setting, notes=[*setting.notes, *on_codes])
     board, notes = validated(request, candidates, setting, display, rule, nested)
     display.step("fitting")
     first = next(iter(candidates.values()))

@@ -14,9 +14,19 @@ from typing import Any, TypeVar
 
 import click
 
+from certifit.cli.beside import Threshold, kept_columns, with_kept
 from certifit.cli.errors import conceal_model, readable_file, say, values_option
 from certifit.cli.models import OFFSETS
-from certifit.cli.paths import CSV_TYPES, PARQUET, Data, find_data, reading, reading_options, refuse_inside
+from certifit.cli.paths import (
+    CSV_TYPES,
+    PARQUET,
+    Data,
+    find_data,
+    listed_names,
+    reading,
+    reading_options,
+    refuse_inside,
+)
 from certifit.cli.progress import Display
 from certifit.data.privacy import are_names
 from certifit.data.roles import listed
@@ -88,6 +98,11 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
     "penalty needs. The model is fitted again without each of 10 folds; a model file holds no rows.",
 )  # fmt: skip
 @click.option("--proba", is_flag=True, help="Of classes: add a column p(LABEL) with the probability of each.")
+@click.option("--keep", metavar="A,B", help="Columns of DATA to write in front of the predictions, such as an id.")
+@click.option(
+    "--threshold", metavar="LABEL=P",
+    help="Of two classes: predict LABEL where its probability is at least P; P alone is of the second label.",
+)  # fmt: skip
 @offset_options
 @reading_options
 @values_option
@@ -99,6 +114,8 @@ def predict(
     interval: float | None,
     fitted_on: tuple[str, ...],
     proba: bool,
+    keep: str | None,
+    threshold: str | None,
     offset: str | None,
     exposure: str | None,
     quiet: bool,
@@ -106,7 +123,7 @@ def predict(
 ) -> int:
     """Predict every row of DATA with MODEL, a file that `certifit fit` wrote, in constant memory.
 
-    DATA are one or more CSV or Parquet files or folders of them.
+    DATA are one or more CSV, Parquet, Feather, JSON lines or Excel files, or folders of them; - is standard input.
     Columns are found by name: their order does not matter, and others are ignored.
     The output has one row per row of DATA, in the same order, under the header `prediction`: a number, or a label.
     """
@@ -124,10 +141,14 @@ def predict(
     fitted = load(model_path)
     conceal_model(fitted)
     _refuse_options(fitted, interval, proba, seen is not None)
+    least, kept = Threshold.of(threshold, fitted), listed_names(keep) or []
     beside = offsets_there(fitted, files.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:
         display.step("reading types")
         source, ignored = matched(fitted, files, display, **beside)
+        more = kept_columns(kept, files.names(), source.names)
+        beside_rows = files.open(dict.fromkeys(more, "text"), columns=kept) if kept else None
+        ignored = [name for name in ignored if name not in kept]
         if ignored and not quiet:
             say(f"Ignored {plural(len(ignored), 'column')} that the model does not use: {joined(ignored, 10)}.")
         between = _own_intervals(fitted, interval)
@@ -135,8 +156,10 @@ def predict(
             display.step("fitting without each fold")
             between = _fold_intervals(fitted, seen, interval, display)
         display.step("predicting")
-        predicted = _labels(fitted, source, proba) if is_of_classes(fitted) else _numbers_of(fitted, source, between)
-        n_rows = _write(*predicted, out)
+        predicted = (
+            _labels(fitted, source, proba, least) if is_of_classes(fitted) else _numbers_of(fitted, source, between)
+        )
+        n_rows = _write(*with_kept(predicted, beside_rows, kept), out)
     if source.skipped and not quiet:
         say(f"Skipped {plural(source.skipped, 'bad row')}: they have no prediction.")
     if out != "-" and not quiet:
@@ -306,7 +329,7 @@ def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
     return iter(source.map(of)), schema
 
 
-def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
+def _labels(fitted: Any, source: Any, proba: bool, least: Threshold | None = None) -> Predicted:
     """Labels, and the probabilities of all classes where wanted."""
     import pyarrow as pa
 
@@ -324,8 +347,9 @@ def _labels(fitted: Any, source: Any, proba: bool) -> Predicted:
     def of(run: Any) -> Any:
         rows, options = with_offset(source, run.X, run.offset)
         try:
-            labels = fitted.predict(rows, **options).tolist()
-            return record_batch([labels, *(fitted.predict_proba(rows, **options).T if proba else ())], schema)
+            shares = fitted.predict_proba(rows, **options) if proba or least is not None else None
+            labels = fitted.predict(rows, **options).tolist() if least is None else least.labels(shares, classes)
+            return record_batch([labels, *(shares.T if proba and shares is not None else ())], schema)
         except RowError as error:
             raise error.moved(run.first_row) from None
 
