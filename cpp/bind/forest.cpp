@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "check.hpp"
+#include "paths.hpp"
 
 namespace certifit {
 namespace {
@@ -31,16 +32,19 @@ nb::object forest_arrays(std::vector<ForestTree>&& trees, size_t width, size_t n
   std::vector<int64_t> ends{0}, feature, left;
   std::vector<double> threshold, values, gains;
   std::vector<uint8_t> is_missing_left;
+  std::vector<uint64_t> words;
   for (ForestTree& tree : trees) {
+    const auto n_sets = static_cast<double>(words.size() / 4);  // of the trees before
     for (const Node& node : tree.nodes) {
       feature.push_back(node.feature);
       left.push_back(node.left);
-      threshold.push_back(node.threshold);
+      threshold.push_back(node.threshold + (node.left != 0 && node.is_of_levels ? n_sets : 0.0));
       is_missing_left.push_back(node.is_missing_left);
     }
     ends.push_back(static_cast<int64_t>(feature.size()));
     values.insert(values.end(), tree.values.begin(), tree.values.end());
     gains.insert(gains.end(), tree.gains.begin(), tree.gains.end());
+    for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
     tree = {};
   }
   const size_t shape[2] = {values.size() / width, width}, gain_shape[2] = {trees.size(), n_columns};
@@ -52,19 +56,25 @@ nb::object forest_arrays(std::vector<ForestTree>&& trees, size_t width, size_t n
   out["is_missing_left"] = array_of(std::move(is_missing_left));
   out["values"] = to_numpy<2>(std::move(values), shape);
   out["gains"] = to_numpy<2>(std::move(gains), gain_shape);
+  out["sets"] = array_of(std::move(words));
   return out;
 }
 
 nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_trees,
                           size_t n_tried, size_t max_bins, size_t max_depth, size_t min_rows_split,
-                          size_t min_rows_leaf, uint64_t seed, int threads, nb::object tell) {
+                          size_t min_rows_leaf, uint64_t seed, std::optional<Flags> n_levels, int threads,
+                          nb::object tell) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_labelled(rows, y, weight, n_classes);
   check(n_classes != 1 && max_bins > 1 && max_bins <= 255, "n_classes or max_bins is out of range");
   check(n_trees < size_t{1} << 20 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
         "n_trees or min_rows_leaf is out of range");
-  const ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}};
+  ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
+  if (n_levels) {
+    check_size("n_levels", n_levels->shape(0), rows.n_columns);
+    plan.columns.n_levels.assign(n_levels->data(), n_levels->data() + rows.n_columns);
+  }
   std::function<bool(size_t)> ask;
   if (!tell.is_none())
     ask = [&](size_t n_grown) {
@@ -75,7 +85,8 @@ nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, si
   const bool is_grown = run(threads, [&](Crew& crew) {
     TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    const Bins bins = binned(merged, bin_edges(merged, max_bins, {}, crew), {}, crew);
+    const Bins bins = binned(merged, bin_edges(merged, max_bins, plan.columns, crew), plan.columns, crew);
+    for (double value : merged.y) plan.centre += value / static_cast<double>(merged.n_rows);
     std::vector<double>().swap(merged.columns);  // trees read bins only
     trees = grow_forest(merged, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), ask);
     return true;
@@ -85,31 +96,21 @@ nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, si
 }
 
 // Arrays of a forest, checked and as rows walk through them.
-ForestPaths checked_forest(const Places& ends, const Places& feature, const Places& left, const Vector& threshold,
-                           const Flags& is_missing_left, const Matrix& values, size_t n_columns) {
-  const size_t n = left.shape(0), n_trees = ends.shape(0) - 1;
+ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Matrix& values, size_t n_columns) {
+  const size_t n = trees.left.shape(0), n_trees = ends.shape(0) - 1;
   check(ends.shape(0) > 1 && ends.data()[0] == 0 && ends.data()[n_trees] == static_cast<int64_t>(n),
         "ends do not span the nodes");
-  check_size("feature", feature.shape(0), n);
-  check_size("threshold", threshold.shape(0), n);
-  check_size("is_missing_left", is_missing_left.shape(0), n);
+  trees.check_sizes(n_columns);
   ForestPaths forest{{}, {}, values.shape(1)};
+  if (trees.n_levels) {
+    forest.n_levels = trees.n_levels->data();
+    forest.sets = trees.sets->data();
+  }
   size_t n_leaves = 0;
   for (size_t t = 0; t < n_trees; ++t) {
     const int64_t begin = ends.data()[t], end = ends.data()[t + 1];
-    check(begin >= 0 && begin < end && end <= static_cast<int64_t>(n) && end - begin < int64_t{1} << 31,
-          "a tree has no nodes, or too many");
-    const auto size = static_cast<size_t>(end - begin);
-    const Paths paths{size, feature.data() + begin, left.data() + begin, threshold.data() + begin,
-                      is_missing_left.data() + begin};
-    for (size_t k = 0; k < size; ++k) {
-      if (paths.left[k] == 0) continue;
-      check(paths.left[k] > static_cast<int64_t>(k) && paths.left[k] < static_cast<int64_t>(size) - 1,
-            "a child is not behind its parent");
-      check(paths.feature[k] >= 0 && paths.feature[k] < static_cast<int64_t>(n_columns),
-            "a node splits a column that is not there");
-    }
-    std::vector<Step> steps = steps_of(paths);
+    check(begin >= 0 && begin < end && end <= static_cast<int64_t>(n), "a tree has no nodes");
+    std::vector<Step> steps = steps_of(trees.checked(static_cast<size_t>(begin), static_cast<size_t>(end), n_columns));
     forest.values.push_back(values.data() + n_leaves * values.shape(1));
     uint32_t number = 0;
     for (Step& step : steps)
@@ -122,22 +123,24 @@ ForestPaths checked_forest(const Places& ends, const Places& feature, const Plac
 }
 
 nb::object forest_means_py(nb::list x, Places ends, Places feature, Places left, Vector threshold,
-                           Flags is_missing_left, Matrix values, int threads) {
+                           Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
+                           Matrix values, int threads) {
   HeldRows held(x);
   const ForestPaths forest =
-      checked_forest(ends, feature, left, threshold, is_missing_left, values, held.rows.n_columns);
+      checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, held.rows.n_columns);
   Means means = run(threads, [&](Crew& crew) { return forest_means(held.rows, forest, crew); });
   const size_t shape[2] = {held.rows.n_rows, forest.width};
   return nb::make_tuple(to_numpy<2>(std::move(means.values), shape), means.is_finite);
 }
 
 nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, Places ends, Places feature, Places left,
-                           Vector threshold, Flags is_missing_left, Matrix values, size_t n_classes, uint64_t seed,
-                           int threads) {
+                           Vector threshold, Flags is_missing_left, std::optional<Flags> n_levels,
+                           std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed, int threads) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_labelled(rows, y, weight, n_classes);
-  const ForestPaths forest = checked_forest(ends, feature, left, threshold, is_missing_left, values, rows.n_columns);
+  const ForestPaths forest =
+      checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, rows.n_columns);
   check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
   ForestCheck found;
   const bool is_checked = run(threads, [&](Crew& crew) {
@@ -157,12 +160,14 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
 void bind_forest(nb::module_& m) {
   m.def("grow_forest", grow_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
         "n_trees"_a, "n_tried"_a, "max_bins"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "seed"_a,
-        "threads"_a, "tell"_a.none() = nb::none());
+        "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
   m.def("forest_means", forest_means_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
-        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "values"_a.noconvert(), "threads"_a);
+        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
+        "sets"_a.noconvert().none(), "values"_a.noconvert(), "threads"_a);
   m.def("check_forest", check_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "ends"_a.noconvert(),
         "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(),
-        "values"_a.noconvert(), "n_classes"_a, "seed"_a, "threads"_a);
+        "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(), "values"_a.noconvert(), "n_classes"_a, "seed"_a,
+        "threads"_a);
 }
 
 }  // namespace certifit

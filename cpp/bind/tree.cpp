@@ -88,7 +88,7 @@ nb::object bin_edges_py(nb::list x, Vector y, std::optional<Vector> weight, size
   const ColumnRules columns = checked_columns({}, n_levels, rows.n_columns, 0);
   Edges edges;
   const bool is_made = run(threads, [&](Crew& crew) {
-    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    const TreeRows merged = first_rows(rows, y.data(), weight ? weight->data() : nullptr, sample_rows, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
     edges = bin_edges(merged, max_bins, columns, crew);
     return true;

@@ -1,21 +1,20 @@
 // Greedy growth on histograms. A node of many rows keeps the histogram of every column, and of two children only the
-// smaller one is summed; a node of few rows sums one column at a time and looks at bins that have rows. Nodes of many
-// rows share their columns among threads; below that a whole subtree is one thread's work.
+// smaller one is summed. The rows of a node of few rows are gathered, column after column, and its whole subtree is
+// grown there, one column at a time on bins that have rows. Nodes of many rows share their rows and columns among
+// threads; below that a whole subtree is one thread's work.
 #include "binned.hpp"
 
 #include <bit>
 #include <memory>
 
-#include "histogram.hpp"
+#include "kinds.hpp"
 
 namespace certifit {
 namespace {
 
-constexpr size_t few_rows = 1024;                             // below it no histogram is kept
+constexpr size_t few_rows = 512;                              // below it no histogram is kept
 constexpr size_t most_subtree = 65536, least_subtree = 4096;  // rows of a subtree that one thread grows
-constexpr size_t group_columns = 4;                           // that a thread sums together
-
-using Cells = std::vector<double>;
+constexpr size_t part_rows = 32768;                           // rows that a thread sums at a time
 
 // What a row adds: its weight, and its weight times y less a centre that is the same for all nodes.
 BinnedRows terms_of(const TreeRows& rows, std::vector<uint8_t> codes, size_t width, double centre) {
@@ -33,42 +32,50 @@ BinnedRows terms_of(const TreeRows& rows, std::vector<uint8_t> codes, size_t wid
   return out;
 }
 
-struct Waiting {
-  Open open;
-  std::shared_ptr<Cells> cells;  // of all columns; null of a node of few rows
-};
-
-template <class Score>
+template <class Kind>
 class BinnedGrower {
+  using Word = typename Kind::Word;
+  using Cells = std::vector<Word>;
+
+  struct Waiting {
+    Open open;
+    NodeSums sums;
+    std::unique_ptr<Cells> cells;  // of all columns; null of a node of few rows
+  };
+
+  // The rows of a node of few rows: codes column after column, what they add, and their numbers.
+  struct Few {
+    std::vector<uint8_t> codes;
+    std::vector<typename Kind::Term> terms;
+    std::vector<uint32_t> rows, picked;
+    std::vector<uint16_t> order, scratch;
+    Cells cells;  // of one column; empty but while it is searched
+  };
+
  public:
-  BinnedGrower(const Plan& plan, const Bins& bins, const BinnedRows& rows, const Score& score, double centre,
-               std::vector<uint32_t>& order, Branch& branch)
-      : plan_(plan),
-        bins_(bins),
-        rows_(rows),
-        score_(score),
-        centre_(centre),
-        stride_(rows.stride()),
-        order_(order),
-        branch_(branch) {}
+  BinnedGrower(const Plan& plan, const Bins& bins, const uint8_t* codes, const Kind& kind, std::vector<uint32_t>& order,
+               Branch& branch)
+      : plan_(plan), bins_(bins), codes_(codes), kind_(kind), order_(order), branch_(branch) {}
 
   // each(n, work): work(i) for every i below n. Nodes of `most_rest` rows or fewer are handed to `leave`.
   template <class Each, class Leave>
   void grow(const Open& top, size_t most_rest, Each each, Leave leave) {
-    std::vector<Waiting> open{{top, nullptr}};
+    std::vector<Waiting> open;
+    open.push_back({top, kind_.sums(order_.data() + top.range.begin, top.range.size()), nullptr});
     open[0].open.node = add();
-    if (top.range.size() >= few_rows) open[0].cells = summed_cells(top.range, each);
+    if (top.range.size() > few_rows) open[0].cells = summed(top.range, each);
     while (!open.empty()) {
       Waiting at = std::move(open.back());
       open.pop_back();
       if (at.open.range.size() <= most_rest) {
         branch_.rest[at.open.node] = static_cast<int32_t>(leave(at.open));
-        continue;
+      } else if (!at.cells) {
+        each(1, [&](size_t) { grow_few(at); });
+      } else {
+        keep(at.open, at.sums);
+        const BinSplit split = search(at, each);
+        if (split.is_found) divide(at, split, open, each);
       }
-      const NodeSums sums = sums_of(at.open.range);
-      keep(at.open, sums);
-      const BinSplit split = search(at, sums, each);
-      if (split.is_found) divide(at, split, open, each);
     }
   }
 
@@ -80,13 +87,6 @@ class BinnedGrower {
     return branch_.nodes.size() - 1;
   }
 
-  NodeSums sums_of(Range range) {
-    const RowArrays arrays{plan_.rows.y.data(), plan_.rows.weight.data(), nullptr, plan_.rows.is_weighted};
-    const uint32_t* order = order_.data() + range.begin;
-    return plan_.n_classes > 0 ? class_sums(plan_, arrays, order, range.size())
-                               : number_sums(plan_, arrays, order, range.size());
-  }
-
   void keep(const Open& at, const NodeSums& sums) {
     Node& node = branch_.nodes[at.node];
     node.n_rows = static_cast<uint32_t>(at.range.size());
@@ -95,68 +95,55 @@ class BinnedGrower {
     std::copy(sums.values.begin(), sums.values.end(), branch_.values.begin() + at.node * sums.values.size());
   }
 
-  template <class Each>
-  std::shared_ptr<Cells> summed_cells(Range range, Each each) {
-    const size_t p = rows_.n_columns;
-    auto cells = std::make_shared<Cells>(p * n_bins * stride_, 0.0);
-    each((p + group_columns - 1) / group_columns, [&](size_t group) {
-      const size_t first = group * group_columns;
-      add_rows(rows_, order_.data() + range.begin, range.size(), first, std::min(p, first + group_columns),
-               cells->data());
-    });
-    return cells;
-  }
-
-  // The cell of all rows of a node, about the centre of all rows.
-  std::vector<double> node_cell(const Open& at, const NodeSums& sums) {
-    std::vector<double> cell(stride_, 0.0);
-    cell[0] = static_cast<double>(at.range.size());
-    cell[1] = sums.weight;
-    if (score_.width > 1) {
-      std::copy(sums.values.begin(), sums.values.end(), cell.begin() + 2);
-    } else {
-      cell[2] = plan_.n_classes == 2 ? sums.values[1] : sums.weight * (sums.values[0] - centre_);
-    }
-    return cell;
-  }
-
-  template <class Each>
-  BinSplit search(const Waiting& at, const NodeSums& sums, Each each) {
+  bool stays_leaf(const Open& at, const NodeSums& sums) const {
     const Stops& stops = plan_.stops;
-    const size_t n = at.open.range.size(), p = rows_.n_columns;
-    if (sums.is_pure || at.open.depth >= stops.max_depth || n < stops.min_rows_split || n < 2 * stops.min_rows_leaf)
-      return {};
-    const std::vector<double> node = node_cell(at.open, sums);
-    SplitRules rules;
-    rules.min_rows = static_cast<double>(stops.min_rows_leaf);
-    rules.tie = tie_share * sums.weight * sums.impurity;
-    rules.is_bounded = plan_.columns.has_directions();
-    rules.low = at.open.low;
-    rules.high = at.open.high;
-    splits_.assign(p, {});
-    const size_t n_groups = at.cells ? p : 1;
-    each(n_groups, [&](size_t group) {
-      thread_local std::vector<uint8_t> met;
-      thread_local std::vector<double> work;
-      const size_t end = at.cells ? group + 1 : p;
-      for (size_t j = group; j < end; ++j) {
-        SplitRules own = rules;
-        own.direction = plan_.columns.direction_of(j);
-        own.n_levels = plan_.columns.is_levels(j) ? plan_.columns.n_levels[j] : 0;
-        const double* cells = at.cells ? at.cells->data() + j * n_bins * stride_ : few_cells(at.open.range, j, met);
-        if (at.cells) bins_met(cells, stride_, met);
-        scan_column(score_, j, cells, met, node.data(), own, work, splits_[j]);
-      }
+    const size_t n = at.range.size();
+    return sums.is_pure || at.depth >= stops.max_depth || n < stops.min_rows_split || n < 2 * stops.min_rows_leaf;
+  }
+
+  // Parts of rows are summed apart and added in their order: whole numbers, or few parts that no thread changes.
+  template <class Each>
+  std::unique_ptr<Cells> summed(Range range, Each each) {
+    const size_t size = plan_.rows.n_columns * n_bins * kind_.stride;
+    const size_t n_parts = std::clamp<size_t>(range.size() / part_rows, 1, 4), part = range.size() / n_parts + 1;
+    std::vector<std::unique_ptr<Cells>> parts(n_parts);
+    each(n_parts, [&](size_t k) {
+      parts[k] = std::make_unique<Cells>(size, Word{});
+      const size_t begin = std::min(range.end, range.begin + k * part), end = std::min(range.end, begin + part);
+      kind_.add(order_.data() + begin, end - begin, parts[k]->data());
     });
-    return chosen(at.open, sums);
+    for (size_t k = 1; k < n_parts; ++k)
+      for (size_t i = 0; i < size; ++i) (*parts[0])[i] += (*parts[k])[i];
+    return std::move(parts[0]);
+  }
+
+  template <class Each>
+  BinSplit search(const Waiting& at, Each each) {
+    if (stays_leaf(at.open, at.sums)) return {};
+    const size_t p = plan_.rows.n_columns;
+    splits_.assign(p, {});
+    each(p, [&](size_t j) {
+      const Word* cells = at.cells->data() + j * n_bins * kind_.stride;
+      uint8_t met[n_bins];
+      size_t n_met = 0;
+      for (size_t bin = 0; bin < Bins::missing; ++bin) {
+        met[n_met] = static_cast<uint8_t>(bin);
+        n_met += kind_.is_met(cells + bin * kind_.stride);
+      }
+      splits_[j] = kind_.scan(cells, {j, at.open.range.size(), met, n_met}, at.sums, at.open);
+    });
+    BinSplit best;
+    for (const BinSplit& split : splits_)
+      if (is_better(split, best, at.sums)) best = split;
+    return chosen(at.open, best);
   }
 
   // The first of the columns whose gains are equal but for rounding.
-  BinSplit chosen(const Open& at, const NodeSums& sums) {
-    BinSplit best;
-    for (const BinSplit& split : splits_)
-      if (split.is_found && (!best.is_found || split.gain > best.gain + tie_share * sums.weight * sums.impurity))
-        best = split;
+  static bool is_better(const BinSplit& split, const BinSplit& best, const NodeSums& sums) {
+    return split.is_found && (!best.is_found || split.gain > best.gain + tie_share * sums.weight * sums.impurity);
+  }
+
+  BinSplit chosen(const Open& at, const BinSplit& best) {
     const double decrease = best.gain / plan_.total;
     if (!best.is_found || decrease < plan_.stops.min_decrease) return {};
     Node& node = branch_.nodes[at.node];
@@ -174,109 +161,164 @@ class BinnedGrower {
     return best;
   }
 
-  // The cells of one column of a node of few rows, and its bins with rows.
-  const double* few_cells(Range range, size_t j, std::vector<uint8_t>& met) {
-    thread_local std::vector<double> cells;
-    if (cells.size() < n_bins * stride_) cells.assign(n_bins * stride_, 0.0);
-    const size_t p = rows_.n_columns;
-    uint64_t bits[4] = {};
-    for (size_t k = range.begin; k < range.end; ++k) {
-      const uint8_t code = rows_.codes[order_[k] * p + j];
-      bits[code >> 6] |= uint64_t{1} << (code & 63);
+  // Two children of a node; its decrease is that of the rows themselves where the search rounded them.
+  std::array<Waiting, 2> children(const Open& at, const NodeSums& sums, const BinSplit& split, size_t n_left,
+                                  auto sums_of) {
+    const size_t left = add();
+    add();
+    Node& node = branch_.nodes[at.node];
+    node.left = static_cast<int32_t>(left);
+    auto [first, second] =
+        children_of(at, left, n_left, plan_.columns.direction_of(split.feature), split.left_value, split.right_value);
+    std::array<Waiting, 2> out{Waiting{first, sums_of(first.range), nullptr},
+                               Waiting{second, sums_of(second.range), nullptr}};
+    if (!Kind::is_exact) {
+      const NodeSums &a = out[0].sums, &b = out[1].sums;
+      const bool is_of_classes = plan_.n_classes == 2;
+      const double apart = is_of_classes ? a.values[1] / a.weight - b.values[1] / b.weight : a.values[0] - b.values[0];
+      node.decrease = (is_of_classes ? 2 : 1) * a.weight / sums.weight * b.weight * apart * apart / plan_.total;
     }
-    bits[3] |= uint64_t{1} << 63;  // the cell of missing values is always read
-    met.clear();
-    for (size_t word = 0; word < 4; ++word)
-      for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1) {
-        const size_t bin = 64 * word + static_cast<size_t>(std::countr_zero(rest));
-        std::fill_n(cells.begin() + bin * stride_, stride_, 0.0);
-        if (bin != Bins::missing) met.push_back(static_cast<uint8_t>(bin));
-      }
-    if (met.size() < 2 && !has_code(range, j, Bins::missing)) {
-      met.clear();
-      return cells.data();
-    }
-    for (size_t k = range.begin; k < range.end; ++k) {
-      const size_t row = order_[k];
-      double* cell = cells.data() + rows_.codes[row * p + j] * stride_;
-      if (rows_.width == 1) {
-        for (size_t s = 0; s < 3; ++s) cell[s] += rows_.terms[4 * row + s];
-      } else {
-        cell[0] += 1;
-        cell[1] += rows_.terms[row];
-        cell[2 + rows_.labels[row]] += rows_.terms[row];
-      }
-    }
-    return cells.data();
-  }
-
-  bool has_code(Range range, size_t j, uint8_t code) const {
-    for (size_t k = range.begin; k < range.end; ++k)
-      if (rows_.codes[order_[k] * rows_.n_columns + j] == code) return true;
-    return false;
+    return out;
   }
 
   template <class Each>
   void divide(Waiting& at, const BinSplit& split, std::vector<Waiting>& open, Each each) {
-    const size_t n_left = part(at.open.range, split), left = add();
-    add();
-    branch_.nodes[at.open.node].left = static_cast<int32_t>(left);
-    auto [first, second] = children_of(at.open, left, n_left, plan_.columns.direction_of(split.feature),
-                                       split.left_value, split.right_value);
-    Waiting small{first, nullptr}, large{second, nullptr};
+    scratch_.resize(std::max(scratch_.size(), at.open.range.size()));
+    const uint8_t* codes = codes_ + split.feature;
+    const size_t p = plan_.rows.n_columns;
+    const size_t n_left =
+        part(order_.data(), scratch_.data(), at.open.range, split, [&](uint32_t row) { return codes[row * p]; });
+    auto [small, large] = children(at.open, at.sums, split, n_left,
+                                   [&](Range range) { return kind_.sums(order_.data() + range.begin, range.size()); });
     if (n_left > at.open.range.size() - n_left) std::swap(small, large);
     // Of a node of many rows the histogram becomes that of its larger child.
-    if (at.cells && large.open.range.size() >= few_rows) {
-      const std::shared_ptr<Cells> of_small = summed_cells(small.open.range, each);
-      double *whole = at.cells->data(), *part = of_small->data();
-      each(rows_.n_columns, [&](size_t j) { subtract(whole + j * n_bins * stride_, part + j * n_bins * stride_); });
+    if (large.open.range.size() > few_rows) {
+      std::unique_ptr<Cells> of_small = summed(small.open.range, each);
+      for (size_t k = 0; k < at.cells->size(); k += kind_.stride) subtract(at.cells->data() + k, of_small->data() + k);
       large.cells = std::move(at.cells);
-      if (small.open.range.size() >= few_rows) small.cells = of_small;
+      if (small.open.range.size() > few_rows) small.cells = std::move(of_small);
     }
     open.push_back(std::move(large));
     open.push_back(std::move(small));  // the smaller one first: few histograms wait at a time
   }
 
   // A bin without rows holds nothing, not even rounding.
-  void subtract(double* whole, const double* part) {
-    for (size_t bin = 0; bin < n_bins; ++bin)
-      for (size_t s = 0, at = bin * stride_, is_empty = whole[at] == part[at]; s < stride_; ++s)
-        whole[at + s] = is_empty ? 0.0 : whole[at + s] - part[at + s];
+  void subtract(Word* whole, const Word* part) const {
+    if constexpr (std::is_same_v<Word, double>) {
+      const bool is_empty = whole[0] == part[0];
+      for (size_t s = 0; s < kind_.stride; ++s) whole[s] = is_empty ? 0.0 : whole[s] - part[s];
+    } else {
+      *whole = *whole - *part;
+    }
   }
 
-  size_t part(Range range, const BinSplit& split) {
-    const size_t p = rows_.n_columns;
-    const bool is_levels = plan_.columns.is_levels(split.feature);
+  // Rows of the left side first, both sides in their order. How many go left.
+  template <class Number, class Code>
+  size_t part(Number* order, Number* scratch, Range range, const BinSplit& split, Code code_of) const {
     bool goes_left[n_bins];
-    for (size_t code = 0; code < n_bins; ++code)
-      goes_left[code] = code == Bins::missing ? split.is_missing_left
-                        : is_levels           ? has_level(split.levels, code)
-                                              : code <= split.bin;
-    scratch_.resize(std::max(scratch_.size(), range.size()));
-    const uint8_t* codes = rows_.codes.data() + split.feature;
+    sides_of(split, plan_.columns.is_levels(split.feature), goes_left);
     size_t n_left = 0, n_right = 0;
     for (size_t k = range.begin; k < range.end; ++k) {
-      const uint32_t row = order_[k];
-      const bool left = goes_left[codes[row * p]];
-      order_[range.begin + n_left] = row;
-      scratch_[n_right] = row;
+      const Number row = order[k];
+      const bool left = goes_left[code_of(row)];
+      order[range.begin + n_left] = row;
+      scratch[n_right] = row;
       n_left += left;
       n_right += !left;
     }
-    std::copy_n(scratch_.data(), n_right, order_.data() + range.begin + n_left);
+    std::copy_n(scratch, n_right, order + range.begin + n_left);
     return n_left;
+  }
+
+  void gather(Range range) {
+    const size_t m = range.size(), p = plan_.rows.n_columns;
+    few_.codes.resize(p * m);
+    few_.terms.resize(m);
+    few_.rows.assign(order_.begin() + range.begin, order_.begin() + range.end);
+    few_.picked.resize(m);
+    few_.order.resize(m);
+    few_.scratch.resize(m);
+    few_.cells.resize(n_bins * kind_.stride, Word{});
+    std::iota(few_.order.begin(), few_.order.end(), uint16_t{0});
+    for (size_t k = 0; k < m; ++k) {
+      const uint8_t* codes = codes_ + few_.rows[k] * p;
+      for (size_t j = 0; j < p; ++j) few_.codes[j * m + k] = codes[j];
+      few_.terms[k] = kind_.term(few_.rows[k]);
+    }
+  }
+
+  NodeSums few_sums(Range range) {
+    if constexpr (!std::is_same_v<typename Kind::Term, Counts>)
+      for (size_t k = range.begin; k < range.end; ++k) few_.picked[k] = few_.rows[few_.order[k]];
+    return kind_.sums(few_.terms.data(), few_.order.data() + range.begin, few_.picked.data() + range.begin,
+                      range.size());
+  }
+
+  // The whole subtree of a node of few rows.
+  void grow_few(const Waiting& top) {
+    const size_t m = top.open.range.size();
+    gather(top.open.range);
+    std::vector<Waiting> open;
+    open.push_back({top.open, top.sums, nullptr});
+    open[0].open.range = {0, m};
+    while (!open.empty()) {
+      const Waiting at = std::move(open.back());
+      open.pop_back();
+      keep(at.open, at.sums);
+      if (stays_leaf(at.open, at.sums)) continue;
+      const BinSplit split = chosen(at.open, search_few(at, m));
+      if (!split.is_found) continue;
+      const uint8_t* codes = few_.codes.data() + split.feature * m;
+      const size_t n_left =
+          part(few_.order.data(), few_.scratch.data(), at.open.range, split, [&](uint16_t row) { return codes[row]; });
+      auto [first, second] = children(at.open, at.sums, split, n_left, [&](Range range) { return few_sums(range); });
+      open.push_back(std::move(second));
+      open.push_back(std::move(first));
+    }
+  }
+
+  BinSplit search_few(const Waiting& at, size_t m) {
+    const double most = at.sums.weight * at.sums.impurity * (1 - tie_share);
+    BinSplit best;
+    // A split that leaves no impurity is not beaten by a later column.
+    for (size_t j = 0; j < plan_.rows.n_columns && !(best.gain >= most); ++j) {
+      const BinSplit split = search_column(at, j, few_.codes.data() + j * m);
+      if (is_better(split, best, at.sums)) best = split;
+    }
+    return best;
+  }
+
+  BinSplit search_column(const Waiting& at, size_t j, const uint8_t* codes) {
+    const Range range = at.open.range;
+    const size_t stride = kind_.stride;
+    Word* cells = few_.cells.data();
+    uint64_t bits[4] = {};
+    for (size_t k = range.begin; k < range.end; ++k) {
+      const uint8_t code = codes[few_.order[k]];
+      bits[code >> 6] |= uint64_t{1} << (code & 63);
+      kind_.add_term(cells + code * stride, few_.terms[few_.order[k]]);
+    }
+    uint8_t met[n_bins];
+    size_t n_met = 0;
+    for (size_t word = 0; word < 4; ++word)
+      for (uint64_t rest = bits[word]; rest != 0; rest &= rest - 1)
+        met[n_met++] = static_cast<uint8_t>(64 * word + static_cast<size_t>(std::countr_zero(rest)));
+    BinSplit split;
+    const bool has_missing = met[n_met - 1] == Bins::missing;
+    if (n_met > 1) split = kind_.scan(cells, {j, range.size(), met, n_met - has_missing}, at.sums, at.open);
+    for (size_t k = 0; k < n_met; ++k) std::fill_n(cells + met[k] * stride, stride, Word{});
+    return split;
   }
 
   const Plan& plan_;
   const Bins& bins_;
-  const BinnedRows& rows_;
-  const Score& score_;
-  double centre_;
-  size_t stride_;
+  const uint8_t* codes_;  // row after row
+  const Kind& kind_;
   std::vector<uint32_t>& order_;
   Branch& branch_;
   std::vector<BinSplit> splits_;
   std::vector<uint32_t> scratch_;
+  Few few_;
 };
 
 double centre_of(const TreeRows& rows, Criterion criterion) {
@@ -289,18 +331,15 @@ double centre_of(const TreeRows& rows, Criterion criterion) {
   return rows.y[0] + sum / total;
 }
 
-template <class Score>
-GrownTree grow_with(const Plan& plan, const Bins& bins, const Score& score, Crew& crew) {
-  const double centre = centre_of(plan.rows, plan.criterion);
-  const BinnedRows rows = terms_of(plan.rows, by_row(bins, crew), score.width, centre);
-  std::vector<uint32_t> order(rows.n_rows);
-  std::iota(order.begin(), order.end(), 0);
+template <class Kind>
+GrownTree grow_kind(const Plan& plan, const Bins& bins, const uint8_t* codes, const Kind& kind,
+                    std::vector<uint32_t>& order, Crew& crew) {
   std::vector<Branch> branches(1);
   std::vector<Open> left_over;
-  const size_t most_rest = std::clamp(rows.n_rows / 8, least_subtree, most_subtree);
-  BinnedGrower<Score>(plan, bins, rows, score, centre, order, branches[0])
+  const size_t n = plan.rows.n_rows, most_rest = std::clamp(n / 8, least_subtree, most_subtree);
+  BinnedGrower<Kind>(plan, bins, codes, kind, order, branches[0])
       .grow(
-          {0, 0, {0, rows.n_rows}}, most_rest, [&](size_t n, auto work) { crew.for_each_block(n, work); },
+          {0, 0, {0, n}}, most_rest, [&](size_t count, auto work) { crew.for_each_block(count, work); },
           [&](const Open& at) {
             left_over.push_back(at);
             return left_over.size();  // the branch of its number
@@ -311,14 +350,23 @@ GrownTree grow_with(const Plan& plan, const Bins& bins, const Score& score, Crew
   std::stable_sort(by_size.begin(), by_size.end(),
                    [&](size_t a, size_t b) { return left_over[a].range.size() > left_over[b].range.size(); });
   crew.for_each_block(by_size.size(), [&](size_t k) {
-    const auto each = [&](size_t n, auto work) {
+    const auto each = [&](size_t count, auto work) {
       if (!crew.keep_going()) throw Interrupted();
-      for (size_t i = 0; i < n; ++i) work(i);
+      for (size_t i = 0; i < count; ++i) work(i);
     };
-    BinnedGrower<Score>(plan, bins, rows, score, centre, order, branches[by_size[k] + 1])
+    BinnedGrower<Kind>(plan, bins, codes, kind, order, branches[by_size[k] + 1])
         .grow(left_over[by_size[k]], 0, each, [](const Open&) { return size_t{0}; });
   });
   return level_by_level(branches, std::max<size_t>(plan.n_classes, 1));
+}
+
+bool has_whole_weights(const TreeRows& rows) {
+  double total = 0;
+  for (double w : rows.weight) {
+    if (w != std::floor(w)) return false;
+    total += w;
+  }
+  return total < 0x1p31;
 }
 
 }  // namespace
@@ -328,10 +376,28 @@ GrownTree grow_binned(const TreeRows& rows, const Bins& bins, Criterion criterio
   double total = 0;
   for (double w : rows.weight) total += w;
   const Plan plan{rows, criterion, n_classes, stops, columns, total};
-  if (plan.is_two_class_gini()) return grow_with(plan, bins, SquaredScore{2.0}, crew);
-  if (n_classes > 0) return grow_with(plan, bins, ClassScore{n_classes, criterion == Criterion::entropy}, crew);
-  if (criterion == Criterion::poisson) return grow_with(plan, bins, PoissonScore{}, crew);
-  return grow_with(plan, bins, SquaredScore{1.0}, crew);
+  std::vector<uint8_t> codes = by_row(bins, crew);
+  std::vector<uint32_t> order(rows.n_rows);
+  std::iota(order.begin(), order.end(), 0);
+  const double centre = centre_of(rows, criterion);
+  if (plan.has_moments() && !columns.has_directions()) {
+    if (!rows.is_weighted && n_classes == 2)
+      return grow_kind(plan, bins, codes.data(), CountsKind(plan, codes.data()), order, crew);
+    if (has_whole_weights(rows)) {
+      std::vector<double> moment(rows.n_rows);
+      for (size_t i = 0; i < rows.n_rows; ++i) moment[i] = rows.weight[i] * (rows.y[i] - centre);
+      const SquaresKind kind(plan, codes.data(), moment, centre, order);
+      if (kind.is_legal()) return grow_kind(plan, bins, codes.data(), kind, order, crew);
+    }
+  }
+  const auto general = [&](const auto& score) {
+    const BinnedRows terms = terms_of(rows, std::move(codes), score.width, centre);
+    return grow_kind(plan, bins, terms.codes.data(), GeneralKind(plan, terms, score, centre), order, crew);
+  };
+  if (plan.is_two_class_gini()) return general(SquaredScore{2.0});
+  if (n_classes > 0) return general(ClassScore{n_classes, criterion == Criterion::entropy});
+  if (criterion == Criterion::poisson) return general(PoissonScore{});
+  return general(SquaredScore{1.0});
 }
 
 }  // namespace certifit

@@ -9,8 +9,7 @@
 namespace certifit {
 namespace {
 
-constexpr size_t sample_rows = 200000;  // rows whose values the edges lie between
-constexpr size_t lanes = 16;            // values that are searched side by side
+constexpr size_t lanes = 16;  // values that are searched side by side
 constexpr size_t block_rows = 4096;
 
 double halfway(double low, double high) {

@@ -18,6 +18,8 @@ struct Bins {
   static constexpr uint8_t missing = 255;
 };
 
+constexpr size_t sample_rows = 200000;  // rows whose values edges lie between
+
 // Edges lie halfway between neighbouring values of the first 200,000 rows, which are in the order of a hash: at all of
 // them where these are few, else at quantiles. Neither the order of the rows nor where they are kept changes an edge.
 Edges bin_edges(const TreeRows& rows, size_t max_bins, const ColumnRules& columns, Crew& crew);

@@ -4,30 +4,20 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "../philox.hpp"
-#include "criteria.hpp"
+#include "kinds.hpp"
 
 namespace certifit {
 namespace {
 
 constexpr size_t few_rows = 1024;  // below it only bins that were met are looked at
 
-// What a bin holds: draws, their sum of y less the mean of the node, and how many rows they are.
-struct Cell {
-  double mass = 0, sum = 0;
-  uint32_t n = 0;
-};
-
-struct Choice {
-  double gain = -1;
-  size_t feature = 0, bin = 0;
-  bool is_missing_left = false, is_found = false;
-};
-
-struct Open {
+struct Waiting {
   size_t node, depth, begin, end;
+  size_t size() const { return end - begin; }
 };
 
 // One tree at a time; what it needs is kept for the next tree.
@@ -38,8 +28,8 @@ class TreeGrower {
         bins_(bins),
         plan_(plan),
         columns_(bins.n_columns),
-        cells_(256),
-        counts_(plan.n_classes > 2 ? 256 * plan.n_classes : 0) {}
+        cells_(plan.n_classes > 2 ? 0 : n_bins),
+        counts_(plan.n_classes > 2 ? n_bins * cell_size(plan.n_classes) : 0) {}
 
   ForestTree grow(size_t number, Crew& crew) {
     tree_ = {};
@@ -48,23 +38,30 @@ class TreeGrower {
     order_.clear();
     for (size_t i = 0; i < rows_.n_rows; ++i)
       if (draws_[i] > 0) order_.push_back(static_cast<uint32_t>(i));
+    if (plan_.n_classes <= 2) pack();
     Philox random(plan_.seed, 2 * number + 1);
     std::iota(columns_.begin(), columns_.end(), size_t{0});
     tree_.nodes.emplace_back();
-    std::vector<Open> open{{0, 0, 0, order_.size()}};
+    std::vector<Waiting> open{{0, 0, 0, order_.size()}};
     while (!open.empty()) {
       if (!crew.keep_going()) throw Interrupted();
-      const Open at = open.back();
+      const Waiting at = open.back();
       open.pop_back();
-      const Choice choice = choose(at, random);
+      const BinSplit choice = choose(at, random);
       if (!choice.is_found) continue;
       const size_t middle = at.begin + part(at, choice), left = tree_.nodes.size();
       tree_.nodes.resize(left + 2);
       Node& node = tree_.nodes[at.node];
       node.feature = static_cast<int32_t>(choice.feature);
       node.left = static_cast<int32_t>(left);
-      node.threshold = choice.bin < bins_.edges[choice.feature].size() ? bins_.edges[choice.feature][choice.bin]
-                                                                       : std::numeric_limits<double>::infinity();
+      node.is_of_levels = plan_.columns.is_levels(choice.feature);
+      const std::vector<double>& edges = bins_.edges[choice.feature];
+      if (node.is_of_levels) {
+        node.threshold = static_cast<double>(tree_.sets.size());
+        tree_.sets.push_back(choice.levels);
+      } else {
+        node.threshold = choice.bin < edges.size() ? edges[choice.bin] : std::numeric_limits<double>::infinity();
+      }
       node.is_missing_left = choice.is_missing_left;
       tree_.gains[choice.feature] += choice.gain;
       open.push_back({left + 1, at.depth + 1, middle, at.end});
@@ -75,8 +72,21 @@ class TreeGrower {
   }
 
  private:
+  // Draws and their sums of y less its middle, as whole numbers.
+  void pack() {
+    const bool is_of_classes = plan_.n_classes == 2;
+    moment_.resize(rows_.n_rows);
+    mass_of_.resize(rows_.n_rows);
+    const double centre = is_of_classes ? 0.0 : plan_.centre;
+    for (const uint32_t row : order_) {
+      mass_of_[row] = draws_[row];
+      moment_[row] = draws_[row] * (rows_.y[row] - centre);
+    }
+    packed_ = std::make_unique<Packed>(moment_.data(), mass_of_.data(), order_.data(), order_.size(), rows_.n_rows);
+  }
+
   // Sums of a node, kept until its leaf is known: leaf values are written at the end, in the order of the nodes.
-  bool sum_up(const Open& at) {
+  bool sum_up(const Waiting& at) {
     const size_t width = plan_.width();
     node_values_.resize(tree_.nodes.size() * width);
     double* values = node_values_.data() + at.node * width;
@@ -98,28 +108,35 @@ class TreeGrower {
     class_sums_.assign(values, values + width);
     if (plan_.n_classes > 0)
       for (size_t c = 0; c < width; ++c) values[c] /= mass_;
-    mean_ = plan_.n_classes == 2 ? values[1] : values[0];
     return is_pure;
   }
 
-  Choice choose(const Open& at, Philox& random) {
+  BinSplit choose(const Waiting& at, Philox& random) {
     const bool is_pure = sum_up(at);
-    const size_t n = at.end - at.begin;
     const Stops& stops = plan_.stops;
-    Choice best;
-    if (is_pure || at.depth >= stops.max_depth || n < stops.min_rows_split || n < 2 * stops.min_rows_leaf) return best;
+    BinSplit best;
+    if (is_pure || at.depth >= stops.max_depth || at.size() < stops.min_rows_split ||
+        at.size() < 2 * stops.min_rows_leaf)
+      return best;
+    if (plan_.n_classes <= 2) {
+      total_ = {};
+      for (size_t k = at.begin; k < at.end; ++k) total_ += packed_->terms()[order_[k]];
+    }
     size_t left = columns_.size();
     // Columns that are constant in the node do not count as tried.
     for (size_t n_tried = 0; n_tried < plan_.n_tried && left > 0;) {
       std::swap(columns_[random.below(static_cast<uint32_t>(left))], columns_[left - 1]);
-      --left;
-      n_tried += plan_.n_classes > 2 ? try_classes(at, columns_[left], best) : try_column(at, columns_[left], best);
+      const size_t j = columns_[--left];
+      if (!(plan_.n_classes > 2 ? add_classes(at, bins_.column(j)) : add_draws(at, bins_.column(j)))) continue;
+      ++n_tried;
+      const BinSplit split = plan_.n_classes > 2 ? of_classes(at, j) : of_squares(at, j);
+      if (split.is_found && (!best.is_found || split.gain > best.gain * (1 + tie_share))) best = split;
     }
     return best;
   }
 
   // Bins that the node's rows are in, in ascending order; false where all are in one.
-  bool find_bins(const Open& at, const uint8_t* codes) {
+  bool find_bins(const Waiting& at, const uint8_t* codes) {
     std::fill_n(met_, 4, 0);
     for (size_t k = at.begin; k < at.end; ++k) {
       const uint8_t code = codes[order_[k]];
@@ -132,120 +149,78 @@ class TreeGrower {
     return met_bins_.size() > 1;
   }
 
-  bool try_column(const Open& at, size_t j, Choice& best) {
-    const uint8_t* codes = bins_.column(j);
-    if (at.end - at.begin < few_rows) {
-      if (!find_bins(at, codes)) return false;
+  size_t n_levels_of(size_t j) const { return plan_.columns.is_levels(j) ? plan_.columns.n_levels[j] : 0; }
+  bool has_missing() const { return met_bins_.back() == Bins::missing; }
+
+  // The cells of a column; false where all rows are in one. Of few rows only bins that they are in are cleared.
+  bool add_draws(const Waiting& at, const uint8_t* codes) {
+    const bool is_few = at.size() < few_rows;
+    if (is_few && !find_bins(at, codes)) return false;
+    if (is_few)
       for (uint8_t bin : met_bins_) cells_[bin] = {};
-    } else {
+    else
       std::fill(cells_.begin(), cells_.end(), Cell{});
-    }
-    for (size_t k = at.begin; k < at.end; ++k) {
-      const uint32_t row = order_[k];
-      Cell& cell = cells_[codes[row]];
-      const double draws = draws_[row];
-      cell.mass += draws;
-      cell.sum += draws * (rows_.y[row] - mean_);
-      ++cell.n;
-    }
-    if (at.end - at.begin >= few_rows) {
-      met_bins_.clear();
-      for (size_t bin = 0; bin < 256; ++bin)
-        if (cells_[bin].n > 0) met_bins_.push_back(static_cast<uint8_t>(bin));
-      if (met_bins_.size() < 2) return false;
-    }
-    scan(at, j, best);
-    return true;
+    const Cell* terms = packed_->terms();
+    for (size_t k = at.begin; k < at.end; ++k) cells_[codes[order_[k]]] += terms[order_[k]];
+    if (is_few) return true;
+    met_bins_.clear();
+    for (size_t bin = 0; bin < n_bins; ++bin)
+      if (cells_[bin].mass != 0) met_bins_.push_back(static_cast<uint8_t>(bin));
+    return met_bins_.size() > 1;
   }
 
-  // Every cut between bins that were met, missing values on the right and then on the left.
-  void scan(const Open& at, size_t j, Choice& best) {
-    const bool has_missing = met_bins_.back() == Bins::missing;
-    const size_t n = at.end - at.begin, n_known = met_bins_.size() - has_missing;
-    const double times = plan_.n_classes == 2 ? 2.0 : 1.0;  // Gini of two classes
-    for (const bool is_missing_left : {false, true}) {
-      if (is_missing_left && !has_missing) return;
-      Cell left = is_missing_left ? cells_[Bins::missing] : Cell{};
-      const size_t n_cuts = n_known - (is_missing_left || !has_missing ? 1 : 0);
-      for (size_t k = 0; k < n_cuts; ++k) {
-        const Cell& cell = cells_[met_bins_[k]];
-        left.mass += cell.mass;
-        left.sum += cell.sum;
-        left.n += cell.n;
-        if (left.n < plan_.stops.min_rows_leaf || n - left.n < plan_.stops.min_rows_leaf) continue;
-        const double gain = times * left.sum * left.sum * mass_ / (left.mass * (mass_ - left.mass));
-        offer(gain, j, k + 1 == n_known ? bins_.edges[j].size() : met_bins_[k], is_missing_left, has_missing, left.n, n,
-              best);
-      }
-    }
+  BinSplit of_squares(const Waiting& at, size_t j) {
+    if (!has_missing()) cells_[Bins::missing] = {};
+    if (at.size() < few_rows && n_levels_of(j) > 0)  // every level is read
+      for (size_t bin = 0; bin < Bins::missing; ++bin)
+        if (!((met_[bin >> 6] >> (bin & 63)) & 1)) cells_[bin] = {};
+    const double times = plan_.n_classes == 2 ? 2.0 : 1.0, unit = packed_->sum_unit();
+    const SquaredCut gain{packed_->sum(total_), packed_->mass(total_), times};
+    const ColumnView view{j, at.size(), met_bins_.data(), met_bins_.size() - has_missing()};
+    BinSplit split = split_of(*packed_, cells_.data(), view, n_levels_of(j), plan_.stops.min_rows_leaf, gain);
+    split.gain *= unit * unit / packed_->mass_unit();
+    return split;
   }
 
-  void offer(double gain, size_t j, size_t bin, bool is_missing_left, bool has_missing, size_t n_left, size_t n,
-             Choice& best) {
-    if (best.is_found && !(gain > best.gain * (1 + tie_share))) return;
-    best = {gain, j, bin, has_missing ? is_missing_left : 2 * n_left > n, true};
-  }
-
-  bool try_classes(const Open& at, size_t j, Choice& best) {
-    const uint8_t* codes = bins_.column(j);
+  bool add_classes(const Waiting& at, const uint8_t* codes) {
     if (!find_bins(at, codes)) return false;
-    const size_t K = plan_.n_classes;
-    for (uint8_t bin : met_bins_) {
-      std::fill_n(counts_.begin() + static_cast<ptrdiff_t>(bin * K), K, 0.0);
-      cells_[bin] = {};
-    }
+    const size_t stride = cell_size(plan_.n_classes);
+    std::fill_n(counts_.begin() + Bins::missing * stride, stride, 0.0);
+    for (uint8_t bin : met_bins_) std::fill_n(counts_.begin() + static_cast<ptrdiff_t>(bin * stride), stride, 0.0);
     for (size_t k = at.begin; k < at.end; ++k) {
-      const uint32_t row = order_[k];
-      const double draws = draws_[row];
-      counts_[codes[row] * K + static_cast<size_t>(rows_.y[row])] += draws;
-      cells_[codes[row]].mass += draws;
-      ++cells_[codes[row]].n;
+      double* cell = counts_.data() + codes[order_[k]] * stride;
+      const double draws = draws_[order_[k]];
+      cell[0] += 1;
+      cell[1] += draws;
+      cell[2 + static_cast<size_t>(rows_.y[order_[k]])] += draws;
     }
-    scan_classes(at, j, best);
     return true;
   }
 
-  void scan_classes(const Open& at, size_t j, Choice& best) {
-    const bool has_missing = met_bins_.back() == Bins::missing;
-    const size_t n = at.end - at.begin, n_known = met_bins_.size() - has_missing, K = plan_.n_classes;
-    double whole = 0;
-    for (double c : class_sums_) whole += c * c / mass_;
-    for (const bool is_missing_left : {false, true}) {
-      if (is_missing_left && !has_missing) return;
-      std::vector<double> classes(K, 0.0);
-      Cell left;
-      const auto move = [&](uint8_t bin) {
-        for (size_t c = 0; c < K; ++c) classes[c] += counts_[bin * K + c];
-        left.mass += cells_[bin].mass;
-        left.n += cells_[bin].n;
-      };
-      if (is_missing_left) move(Bins::missing);
-      const size_t n_cuts = n_known - (is_missing_left || !has_missing ? 1 : 0);
-      for (size_t k = 0; k < n_cuts; ++k) {
-        move(met_bins_[k]);
-        if (left.n < plan_.stops.min_rows_leaf || n - left.n < plan_.stops.min_rows_leaf) continue;
-        double on_left = 0, on_right = 0;
-        for (size_t c = 0; c < K; ++c) {
-          const double rest = class_sums_[c] - classes[c];
-          on_left += classes[c] * classes[c];
-          on_right += rest * rest;
-        }
-        const double gain = on_left / left.mass + on_right / (mass_ - left.mass) - whole;
-        offer(gain, j, k + 1 == n_known ? bins_.edges[j].size() : met_bins_[k], is_missing_left, has_missing, left.n, n,
-              best);
-      }
-    }
+  // Gini of more classes.
+  BinSplit of_classes(const Waiting& at, size_t j) {
+    node_cell_.assign({static_cast<double>(at.size()), mass_});
+    node_cell_.insert(node_cell_.end(), class_sums_.begin(), class_sums_.end());
+    SplitRules rules;
+    rules.min_rows = static_cast<double>(plan_.stops.min_rows_leaf);
+    rules.n_levels = n_levels_of(j);
+    if (has_missing()) met_bins_.pop_back();
+    BinSplit split;
+    scan_column(ClassScore{plan_.n_classes, false}, j, counts_.data(), met_bins_, node_cell_.data(), rules, work_,
+                split);
+    return split;
   }
 
   // Rows of the left side first, both sides in their order. How many go left.
-  size_t part(const Open& at, const Choice& choice) {
+  size_t part(const Waiting& at, const BinSplit& choice) {
     const uint8_t* codes = bins_.column(choice.feature);
-    scratch_.resize(std::max(scratch_.size(), at.end - at.begin));
+    bool goes_left[n_bins];
+    sides_of(choice, plan_.columns.is_levels(choice.feature), goes_left);
+    scratch_.resize(std::max(scratch_.size(), at.size()));
     size_t n_left = 0, n_right = 0;
     for (size_t k = at.begin; k < at.end; ++k) {
       const uint32_t row = order_[k];
-      const uint8_t code = codes[row];
-      const bool left = code == Bins::missing ? choice.is_missing_left : code <= choice.bin;
+      const bool left = goes_left[codes[row]];
       order_[at.begin + n_left] = row;
       scratch_[n_right] = row;
       n_left += left;
@@ -270,11 +245,13 @@ class TreeGrower {
   ForestTree tree_;
   std::vector<size_t> columns_;
   std::vector<Cell> cells_;
-  std::vector<double> counts_, node_values_, class_sums_;
+  std::vector<double> counts_, node_values_, class_sums_, node_cell_, work_, moment_, mass_of_;
+  std::unique_ptr<Packed> packed_;
+  Cell total_{};
   std::vector<uint32_t> draws_, order_, scratch_;
   std::vector<uint8_t> met_bins_;
   uint64_t met_[4];
-  double mass_ = 0, mean_ = 0;
+  double mass_ = 0;
 };
 
 }  // namespace

@@ -12,6 +12,8 @@ struct ForestPlan {
   size_t n_trees, n_classes, n_tried;  // n_tried: columns that a node tries
   uint64_t seed;
   Stops stops;
+  ColumnRules columns;
+  double centre = 0;  // that numbers are measured from while splits are searched
   size_t width() const { return n_classes > 0 ? n_classes : 1; }
 };
 
@@ -23,6 +25,7 @@ std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree);
 struct ForestTree {
   std::vector<Node> nodes;
   std::vector<double> values;
+  std::vector<Levels> sets;   // of splits of categories; the threshold of such a node is the number of its set
   std::vector<double> gains;  // per column: what its splits took from the impurity, times the weight
 };
 
@@ -36,6 +39,8 @@ struct ForestPaths {
   std::vector<std::vector<Step>> trees;  // `feature` of a leaf is its number
   std::vector<const double*> values;     // of the leaves of each tree
   size_t width;
+  const uint8_t* n_levels = nullptr;  // by column, 0 where it is no category; null: none is one
+  const uint64_t* sets = nullptr;     // four words each
 };
 
 // The mean over trees of what their leaves say, rows x width.

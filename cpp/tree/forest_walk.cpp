@@ -29,6 +29,50 @@ std::vector<double> row_of(const TreeRows& rows, size_t i) {
   return row;
 }
 
+// The leaf of every row of `places` in one tree; use(place, leaf).
+template <class Use>
+void lead(const double* x, size_t n_columns, const ForestPaths& forest, size_t tree,
+          const std::vector<uint32_t>& places, Use use) {
+  const Step* steps = forest.trees[tree].data();
+  if (!forest.n_levels) return for_each_leaf(x, n_columns, steps, places.data(), places.size(), use);
+  Paths paths{};
+  paths.n_levels = forest.n_levels;
+  paths.sets = forest.sets;
+  for (const uint32_t place : places) use(place, leaf_among_levels(x + place * n_columns, steps, paths));
+}
+
+// Whether a node sends some of the levels that none of its drawn rows has left, and others right.
+bool divides_unseen_levels(const std::vector<double>& by_row, size_t n_columns, const ForestPaths& forest, size_t tree,
+                           const std::vector<uint32_t>& places) {
+  if (!forest.n_levels) return false;
+  const std::vector<Step>& steps = forest.trees[tree];
+  std::vector<Levels> seen(steps.size(), Levels{});
+  for (const uint32_t place : places) {
+    const double* row = by_row.data() + place * n_columns;
+    for (size_t node = 0; steps[node].left != 0;) {
+      const Step& step = steps[node];
+      const uint8_t n_levels = forest.n_levels[step.feature];
+      bool left = step.goes_left(row[step.feature]);
+      if (n_levels != 0) {
+        left = step.goes_left(row[step.feature], n_levels, forest.sets);
+        if (const size_t level = level_of(row[step.feature], n_levels); level < n_levels)
+          seen[node][level >> 6] |= uint64_t{1} << (level & 63);
+      }
+      node = static_cast<size_t>(step.left + (left ? 0 : 1));
+    }
+  }
+  for (size_t node = 0; node < steps.size(); ++node) {
+    const size_t n_levels = steps[node].left != 0 ? forest.n_levels[steps[node].feature] : 0;
+    if (n_levels == 0) continue;
+    const uint64_t* set = forest.sets + 4 * static_cast<size_t>(steps[node].threshold);
+    bool is_left = false, is_right = false;
+    for (size_t level = 0; level < n_levels; ++level)
+      if (!has_level(seen[node], level)) ((set[level >> 6] >> (level & 63)) & 1 ? is_left : is_right) = true;
+    if (is_left && is_right) return true;
+  }
+  return false;
+}
+
 // The largest deviation of the leaves of one tree from the rows that were drawn into them.
 double leaf_deviation(const TreeRows& rows, const std::vector<double>& by_row, const ForestPaths& forest, size_t tree,
                       const std::vector<uint32_t>& draws, size_t n_classes, double size) {
@@ -48,7 +92,9 @@ double leaf_deviation(const TreeRows& rows, const std::vector<double>& by_row, c
       sums[leaf] += draws[i] * rows.y[i];
     }
   };
-  for_each_leaf(by_row.data(), rows.n_columns, steps.data(), places.data(), places.size(), add);
+  lead(by_row.data(), rows.n_columns, forest, tree, places, add);
+  if (divides_unseen_levels(by_row, rows.n_columns, forest, tree, places))
+    return std::numeric_limits<double>::infinity();
   double worst = 0;
   for (size_t leaf = 0; leaf < n_leaves; ++leaf)
     for (size_t c = 0; c < forest.width; ++c) {
@@ -75,7 +121,7 @@ Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew) {
     std::iota(places.begin(), places.end(), 0u);
     for (size_t t = 0; t < forest.trees.size(); ++t) {
       const Step* steps = forest.trees[t].data();
-      for_each_leaf(x.data(), rows.n_columns, steps, places.data(), count, [&](uint32_t k, int32_t node) {
+      lead(x.data(), rows.n_columns, forest, t, places, [&](uint32_t k, int32_t node) {
         const double* values = forest.values[t] + steps[node].feature * forest.width;
         for (size_t c = 0; c < forest.width; ++c) out[k * forest.width + c] += values[c];
       });
@@ -119,7 +165,7 @@ ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64
       for (size_t i = block * block_rows; i < end; ++i)
         if (!is_drawn[t * n + i]) places.push_back(static_cast<uint32_t>(i));
       const Step* steps = forest.trees[t].data();
-      for_each_leaf(by_row.data(), rows.n_columns, steps, places.data(), places.size(), [&](uint32_t i, int32_t node) {
+      lead(by_row.data(), rows.n_columns, forest, t, places, [&](uint32_t i, int32_t node) {
         const double* values = forest.values[t] + steps[node].feature * width;
         for (size_t c = 0; c < width; ++c) check.out[i * width + c] += values[c];
         ++check.n_out[i];

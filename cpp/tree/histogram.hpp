@@ -74,6 +74,14 @@ struct BinSplit {
   bool is_missing_left = false, is_found = false;
 };
 
+// Whether each code of the column goes left.
+inline void sides_of(const BinSplit& split, bool is_levels, bool* goes_left) {
+  for (size_t code = 0; code < n_bins; ++code)
+    goes_left[code] = code == Bins::missing ? split.is_missing_left
+                      : is_levels           ? has_level(split.levels, code)
+                                            : code <= split.bin;
+}
+
 struct SplitRules {
   double min_rows = 1, min_mass = 0;  // of a side
   double tie = 0;                     // gains that differ by less are equal: the first is taken

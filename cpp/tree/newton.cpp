@@ -6,13 +6,13 @@
 #include <limits>
 #include <queue>
 
-#include "packed.hpp"
+#include "cuts.hpp"
 
 namespace certifit {
 namespace {
 
 constexpr size_t shared_cells = 400000;  // cells that are added to or looked at, from which threads share them
-constexpr double tie = 1e-12;  // gains that differ by less, relative to the node's, are equal: the first is taken
+constexpr double tie = cut_tie;
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 struct Bounds {
@@ -37,12 +37,6 @@ struct Leaf {
   size_t histogram = nowhere;  // its place among those that are kept
   Split split;
   size_t size() const { return end - begin; }
-};
-
-// Sums of the bins up to each of a column, and which cuts leave enough rows on both sides: those in [begin, end).
-struct Cuts {
-  double g[256], h[256], gain[256];
-  size_t begin = 0, end = 0;
 };
 
 class Grower {
@@ -95,8 +89,7 @@ class Grower {
   double worth(const Cell& sum, double value) const {
     return -value * (2 * static_cast<double>(sum.sum) + (packed_.mass(sum) + ridge_) * value);
   }
-  static double worth(double g, double mass) { return mass > 0 ? g * g / mass : 0.0; }
-  double worth(const Cell& sum) const { return worth(static_cast<double>(sum.sum), packed_.mass(sum) + ridge_); }
+  double worth(const Cell& sum) const { return NewtonCut::of_side(packed_.sum(sum), packed_.mass(sum) + ridge_); }
 
   size_t take() {
     if (!free_.empty()) {
@@ -156,100 +149,58 @@ class Grower {
     const Cell missing = cells[n_bins];
     uint8_t order[256];
     const bool is_levels = rows_.n_levels && rows_.n_levels[column] != 0;
-    const size_t n_codes = is_levels ? levels_in_order(cells, n_bins, order) : n_bins;
-    Split best;
+    const size_t n_codes = is_levels ? levels_in_order(packed_, cells, n_bins, ridge_, -1.0, order) : n_bins;
+    Split best = plan_.direction ? scan_bounded(leaf, column, cells, is_levels ? order : nullptr, missing, n_codes)
+                                 : scan_free(leaf, cells, is_levels ? order : nullptr, missing, n_codes);
     best.column = column;
-    for (const bool is_missing_left : {false, true}) {
-      if (is_missing_left && packed_.rows(missing) == 0) break;
-      const Cell start = is_missing_left ? missing : Cell{};
-      const uint8_t* moved = is_levels ? order : nullptr;
-      const bool is_better = plan_.direction ? scan_bounded(leaf, column, cells, moved, start, n_codes, best)
-                                             : scan_free(leaf, cells, moved, start, n_codes, best);
-      if (is_better) best.is_missing_left = is_missing_left;
-    }
-    if (!best.is_found) return best;
-    if (is_levels) keep_levels(cells, order, n_codes, best, leaf);
-    if (packed_.rows(missing) == 0) best.is_missing_left = 2 * packed_.rows(best.left) > leaf.size();
+    if (best.is_found && is_levels)
+      best.levels = levels_left(packed_, cells, rows_.n_levels[column], order, best.bin + 1,
+                                2 * packed_.rows(best.left) > leaf.size());
     return best;
   }
 
-  // Levels with rows, by their values: the best set of levels is one end of this order.
-  size_t levels_in_order(const Cell* cells, size_t n_levels, uint8_t* order) const {
-    size_t n = 0;
-    for (size_t code = 0; code < n_levels; ++code)
-      if (packed_.rows(cells[code]) > 0) order[n++] = static_cast<uint8_t>(code);
-    double values[256];
-    for (size_t k = 0; k < n; ++k) values[order[k]] = value(cells[order[k]], {});
-    std::stable_sort(order, order + n, [&](uint8_t a, uint8_t b) { return values[a] < values[b]; });
-    return n;
-  }
-
-  // Of the levels in their order the first best.bin + 1 go left; those that no row has go where more rows go.
-  void keep_levels(const Cell* cells, const uint8_t* order, size_t n_codes, Split& best, const Leaf& leaf) const {
-    for (size_t k = 0; k <= best.bin && k < n_codes; ++k) best.levels[order[k] >> 6] |= uint64_t{1} << (order[k] & 63);
-    if (2 * packed_.rows(best.left) <= leaf.size()) return;
-    for (size_t code = 0; code < rows_.n_levels[best.column]; ++code)
-      if (packed_.rows(cells[code]) == 0) best.levels[code >> 6] |= uint64_t{1} << (code & 63);
-  }
-
-  // The gains of all cuts at once; the first that is as good as the best.
-  bool scan_free(const Leaf& leaf, const Cell* cells, const uint8_t* order, Cell left, size_t n, Split& best) const {
-    Cuts cuts;
-    const Cell start = left;
-    cuts.end = 0;
-    for (size_t k = 0; k < n; ++k) {
-      left += cells[order ? order[k] : k];
-      cuts.g[k] = static_cast<double>(left.sum);
-      cuts.h[k] = packed_.mass(left);
-      const size_t n_left = packed_.rows(left);
-      cuts.begin += n_left < least_;
-      cuts.end += n_left + least_ <= leaf.size();
-    }
-    const double g = static_cast<double>(leaf.sum.sum), h = packed_.mass(leaf.sum), ridge = ridge_;
-    double most = -infinite;
-    for (size_t k = cuts.begin; k < cuts.end; ++k) {
-      const double left_mass = cuts.h[k] + ridge, right_mass = h - cuts.h[k] + ridge, rest = g - cuts.g[k];
-      const double on_left = left_mass > 0 ? cuts.g[k] * cuts.g[k] / left_mass : 0.0;
-      const double on_right = right_mass > 0 ? rest * rest / right_mass : 0.0;
-      cuts.gain[k] = on_left + on_right;
-      most = std::max(most, cuts.gain[k]);
-    }
-    const double whole = worth(leaf.sum), equal = tie * (whole + most);
-    if (!(most - whole > std::max(best.gain, 0.0) + equal) || !std::isfinite(most)) return false;
-    size_t at = cuts.begin;
-    while (cuts.gain[at] < most - equal) ++at;
-    best.gain = most - whole;
-    best.bin = at;
-    best.is_found = true;
-    best.left = start;
-    for (size_t k = 0; k <= at; ++k) best.left += cells[order ? order[k] : k];
-    return true;
+  Split scan_free(const Leaf& leaf, const Cell* cells, const uint8_t* order, const Cell& missing, size_t n) const {
+    const NewtonCut gain{packed_.sum(leaf.sum), packed_.mass(leaf.sum), ridge_, worth(leaf.sum)};
+    const Cut<Cell> cut = best_cut(packed_, cells, order, n, missing, leaf.size(), least_, gain);
+    Split best;
+    best.gain = cut.gain;
+    best.bin = cut.n_moved - 1;
+    best.is_missing_left = cut.is_missing_left;
+    best.is_found = cut.is_found;
+    best.left = cut.left;
+    return best;
   }
 
   // Where columns have directions: values of both sides keep within the bounds of the leaf.
-  bool scan_bounded(const Leaf& leaf, size_t column, const Cell* cells, const uint8_t* order, Cell left, size_t n,
-                    Split& best) const {
+  Split scan_bounded(const Leaf& leaf, size_t column, const Cell* cells, const uint8_t* order, const Cell& missing,
+                     size_t n) const {
     const int direction = plan_.direction[column];
     const double whole = worth(leaf.sum, value(leaf.sum, leaf.bounds)), equal = tie * worth(leaf.sum);
-    bool is_better = false;
-    for (size_t bin = 0; bin < n; ++bin) {
-      left += cells[order ? order[bin] : bin];
-      const size_t n_left = packed_.rows(left);
-      if (n_left + least_ > leaf.size()) break;
-      if (n_left < least_) continue;
-      const Cell right = leaf.sum - left;
-      const double left_value = value(left, leaf.bounds), right_value = value(right, leaf.bounds);
-      if (direction * (right_value - left_value) < 0) continue;
-      const double gain = worth(left, left_value) + worth(right, right_value) - whole;
-      if (!(gain > best.gain * (1 + tie) + (best.is_found ? 0.0 : equal)) || !std::isfinite(gain)) continue;
-      best.gain = gain;
-      best.bin = bin;
-      best.left = left;
-      best.left_value = left_value;
-      best.right_value = right_value;
-      best.is_found = is_better = true;
+    Split best;
+    for (const bool is_missing_left : {false, true}) {
+      if (is_missing_left && packed_.rows(missing) == 0) break;
+      Cell left = is_missing_left ? missing : Cell{};
+      for (size_t bin = 0; bin < n; ++bin) {
+        left += cells[order ? order[bin] : bin];
+        const size_t n_left = packed_.rows(left);
+        if (n_left + least_ > leaf.size()) break;
+        if (n_left < least_) continue;
+        const Cell right = leaf.sum - left;
+        const double left_value = value(left, leaf.bounds), right_value = value(right, leaf.bounds);
+        if (direction * (right_value - left_value) < 0) continue;
+        const double gain = worth(left, left_value) + worth(right, right_value) - whole;
+        if (!(gain > best.gain * (1 + tie) + (best.is_found ? 0.0 : equal)) || !std::isfinite(gain)) continue;
+        best.gain = gain;
+        best.bin = bin;
+        best.left = left;
+        best.left_value = left_value;
+        best.right_value = right_value;
+        best.is_missing_left = is_missing_left;
+        best.is_found = true;
+      }
     }
-    return is_better;
+    if (best.is_found && packed_.rows(missing) == 0) best.is_missing_left = 2 * packed_.rows(best.left) > leaf.size();
+    return best;
   }
 
   struct Open {

@@ -25,6 +25,22 @@ struct Cell {
   Cell operator-(const Cell& other) const { return {sum - other.sum, mass - other.mass}; }
 };
 
+// Rows of weight 1 in two classes: how many there are below, and how many of them are of the second class above.
+struct Counts {
+  uint64_t word;
+  Counts& operator+=(const Counts& other) {
+    word += other.word;
+    return *this;
+  }
+  Counts operator-(const Counts& other) const { return {word - other.word}; }
+};
+
+struct CountsRead {
+  double sum(const Counts& cell) const { return static_cast<double>(cell.word >> 32); }
+  double mass(const Counts& cell) const { return static_cast<double>(rows(cell)); }
+  size_t rows(const Counts& cell) const { return cell.word & 0xffffffffu; }
+};
+
 // The numbers of rows as whole ones: sums of |a| and of b over all rows keep within 62 bits, and within those that the
 // count leaves.
 class Packed {
@@ -54,6 +70,7 @@ class Packed {
   const Cell* terms() const { return terms_.get(); }
   double count(const Cell& cell) const { return static_cast<double>(cell.mass & mask_); }
   size_t rows(const Cell& cell) const { return cell.mass & mask_; }
+  double sum(const Cell& cell) const { return static_cast<double>(cell.sum); }                   // in units
   double mass(const Cell& cell) const { return static_cast<double>(cell.mass >> count_bits_); }  // in units
   double sum_unit() const { return up_a_ > 0 ? 1 / up_a_ : 0.0; }
   double mass_unit() const { return up_b_ > 0 ? 1 / up_b_ : 0.0; }

@@ -98,13 +98,13 @@ bool is_less(const DenseRows& dense, size_t n_columns, const double* y, uint32_t
 
 }  // namespace
 
-TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew) {
-  const DenseRows dense(rows, crew);
-  auto [keys, is_finite] = hashed(dense, rows, y, weight, crew);
+namespace {
+
+// Rows of some keys, equal ones merged, in the order of their hashes.
+TreeRows gathered(const DenseRows& dense, const Rows& rows, const double* y, const double* weight,
+                  std::vector<Key>& keys, Crew& crew) {
   TreeRows out;
   out.n_columns = rows.n_columns;
-  out.is_finite = is_finite;
-  if (!is_finite) return out;
   radix_sort(keys);
   const auto less = [&](const Key& a, const Key& b) { return is_less(dense, rows.n_columns, y, a.row, b.row); };
   std::vector<uint32_t> first;  // of every group of equal rows
@@ -135,6 +135,37 @@ TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Cr
     }
   });
   for (double mass : out.weight) out.is_weighted |= mass != 1.0;
+  return out;
+}
+
+}  // namespace
+
+TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew) {
+  const DenseRows dense(rows, crew);
+  auto [keys, is_finite] = hashed(dense, rows, y, weight, crew);
+  if (is_finite) return gathered(dense, rows, y, weight, keys, crew);
+  TreeRows out;
+  out.is_finite = false;
+  return out;
+}
+
+TreeRows first_rows(const Rows& rows, const double* y, const double* weight, size_t most, Crew& crew) {
+  const DenseRows dense(rows, crew);
+  auto [keys, is_finite] = hashed(dense, rows, y, weight, crew);
+  TreeRows out;
+  out.is_finite = is_finite;
+  const auto less = [](const Key& a, const Key& b) { return a.bits < b.bits; };
+  // More keys are taken until enough of their rows differ. All rows of the last hash come along.
+  for (size_t size = most; is_finite; size *= 2) {
+    const bool is_all = size >= keys.size();
+    if (!is_all) std::nth_element(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(size), keys.end(), less);
+    const uint64_t last = is_all ? ~uint64_t{0} : keys[size].bits;
+    std::vector<Key> some;
+    for (const Key& key : keys)
+      if (key.bits <= last) some.push_back(key);
+    out = gathered(dense, rows, y, weight, some, crew);
+    if (is_all || out.n_rows >= most) break;
+  }
   return out;
 }
 

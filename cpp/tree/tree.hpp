@@ -31,6 +31,9 @@ struct TreeRows {
 
 TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew);
 
+// At least the first `most` of these, or all.
+TreeRows first_rows(const Rows& rows, const double* y, const double* weight, size_t most, Crew& crew);
+
 struct Stops {
   size_t max_depth, min_rows_split, min_rows_leaf;
   double min_decrease;  // of the impurity, times the node's share of all weight

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "tree.hpp"
 
@@ -61,6 +62,9 @@ Walk walk_rows(const Rows& rows, const Paths& paths, bool with_ranges, Crew& cre
   const size_t size = with_ranges ? std::max(block_rows, (rows.n_rows + 15) / 16) : block_rows;
   const size_t n_blocks = (rows.n_rows + size - 1) / size, n_ranges = with_ranges ? paths.n_nodes : 0;
   const std::vector<Step> steps = steps_of(paths);
+  const bool is_plain = !with_ranges && !paths.n_levels && rows.thin.empty() && rows.n_columns > 0;
+  std::vector<uint32_t> places(tile_rows);
+  std::iota(places.begin(), places.end(), 0u);
   Walk walk;
   walk.leaves.resize(rows.n_rows);
   const Ranges empty{std::vector<double>(n_ranges, -infinity), std::vector<double>(n_ranges, infinity)};
@@ -76,6 +80,12 @@ Walk walk_rows(const Rows& rows, const Paths& paths, bool with_ranges, Crew& cre
     for (size_t first = block * size; first < end; first += tile_rows) {
       const size_t count = std::min(tile_rows, end - first);
       const Tile tile = read_tile(rows, first, count, scratch);
+      if (is_plain && static_cast<size_t>(tile.stride) == rows.n_columns) {
+        is_infinite |= has_infinity(tile.row(0), count * rows.n_columns);
+        for_each_leaf(tile.row(0), rows.n_columns, steps.data(), places.data(), count,
+                      [&](uint32_t k, int32_t leaf) { walk.leaves[first + k] = leaf; });
+        continue;
+      }
       for (size_t k = 0; k < count; ++k) {
         const double* row = whole.row(tile, k, first + k);
         is_infinite |= has_infinity(row, rows.n_columns);

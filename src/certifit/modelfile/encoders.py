@@ -104,6 +104,7 @@ def _is_numbers(value: Any) -> bool:
 READINGS = Check("sorted pairs of a column and how its cells are written", _is_pairs)
 ABSENT = Check("pairs of a column and a number", _is_numbers)
 RULE = one_of("recognise")
+CODES = one_of("codes")  # categories as codes; what is not there is columns
 
 
 def encoder_spec(record: Any) -> Spec:
@@ -112,8 +113,9 @@ def encoder_spec(record: Any) -> Spec:
         return ENCODER
     more: dict[str, Spec] = {"texts": WORDS, "readings": READINGS, "absent": ABSENT}
     spec = {**ENCODER, **{name: of for name, of in more.items() if name in record}}
-    if isinstance(record.get("parameters"), dict) and "absent" in record["parameters"]:
-        spec["parameters"] = {**PARAMETERS, "absent": RULE}
+    some: dict[str, Spec] = {"absent": RULE, "levels": CODES}
+    if isinstance(record.get("parameters"), dict):
+        spec["parameters"] = {**PARAMETERS, **{name: of for name, of in some.items() if name in record["parameters"]}}
     return spec
 
 
@@ -146,6 +148,8 @@ def plain_parameters(encoder: TableEncoder | None) -> Metadata | None:
         return None
     parameters = encoder.get_params(deep=False)
     words = parameters.pop("texts")
+    if parameters["levels"] != "codes":  # what is not there is columns, as in files of every version
+        del parameters["levels"]
     settings = {name: plain(value) for name, value in parameters.items()}
     if words is not None:
         settings["texts"] = plain_words(words)

@@ -119,7 +119,10 @@ def _settings(model: Model) -> Metadata:
     parameters = model.get_params()
     single = {name: plain(parameters[name]) for name in parameters if not name.startswith("encoder")}
     single.pop("basis", None)
-    return single | {"encoder": plain_parameters(model.encoder)} | codec.settings(model)
+    asked = plain_parameters(model.encoder)
+    if asked is not None and model.encoder.levels == "auto" and getattr(model.encoder_, "levels", "") == "codes":
+        asked["levels"] = "codes"  # what "auto" became
+    return single | {"encoder": asked} | codec.settings(model)
 
 
 def _composite_settings(model: Model, child: Model) -> Metadata:

@@ -322,8 +322,15 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
             probe.encoder = self.encoder_  # a frame is then read as the table that the model was fitted to
         return probe
 
+    @property
+    def _takes_levels(self) -> bool:
+        """Whether a category of a table is one column of codes for this model, not a column per level."""
+        return False
+
     def _fitted_encoder(self, source: Source) -> TableEncoder:
         encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
+        if self._takes_levels and encoder.levels == "auto":
+            encoder.set_params(levels="codes")
         return encoder.fit_source(source)
 
     def _check_parameters(self) -> None:

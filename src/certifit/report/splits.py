@@ -16,6 +16,7 @@ from certifit.data.privacy import NOT_SHOWN
 from certifit.data.view import Target
 from certifit.evaluation.pictures.boosting import drawn_rounds
 from certifit.evaluation.pictures.tree import TreeBox, reached_by, reading_order, tree_boxes
+from certifit.maps.table.survey import printed_codes
 from certifit.report import text
 from certifit.report.facts import Fit
 from certifit.report.text import Table
@@ -44,9 +45,10 @@ def _tree(fit: Fit) -> Table:
     tree = fit.model.tree_
     n_rows = _rows_of_nodes(fit)
     is_hidden = np.array([not fit.printed.rule.may_print(int(n)) for n in n_rows])
-    rounded = replace(tree, threshold=np.array([fit.printed.rule.of_row(float(x)) for x in tree.threshold]))
-    shown = rounded if tree.n_levels is None else tree
-    boxes = tree_boxes(shown, fit.printed.columns, _answers(fit), longest=LONGEST)
+    rounded = np.array([fit.printed.rule.of_row(float(x)) for x in tree.threshold])
+    shown = replace(tree, threshold=np.where(tree.is_of_levels, tree.threshold, rounded))  # or the number of a set
+    codes = {} if fit.model.encoder_ is None else printed_codes(fit.model.encoder_, fit.printed.rule)
+    boxes = tree_boxes(shown, fit.printed.columns, _answers(fit), longest=LONGEST, codes=codes)
     nodes = []
     for place in reading_order(boxes):
         box = boxes[place]

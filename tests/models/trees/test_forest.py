@@ -33,7 +33,7 @@ def answers(model: Any, X: Any) -> Any:
 
 
 def arrays(model: Any) -> list[bytes]:
-    return [part.tobytes() for part in vars(model.forest_).values()]
+    return [part.tobytes() for part in vars(model.forest_).values() if part is not None]
 
 
 @KINDS
@@ -127,3 +127,36 @@ def test_a_threshold_that_moves_no_row_that_was_drawn_is_refused_all_the_same(ki
     certificate = model.certify(X, y)
     assert not certificate.holds
     assert "no edge of a bin" in certificate.sentences()[0]
+
+
+@pytest.fixture(scope="module", params=["two", "three", "number"])
+def of_levels(request) -> tuple[Any, Any, Any]:
+    """A forest of single splits on a category whose levels have no order, and its rows."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 9, 400).astype(float)
+    side = np.isin(codes, [1, 4, 6, 8])
+    y = {"two": side, "three": np.where(side, 2, codes % 2 == 0), "number": side * 3.0}[request.param]
+    X = np.column_stack([codes, rng.normal(size=400)])
+    X[:5, 0] = np.nan
+    depth = 2 if request.param == "three" else 1
+    return X, y, model_of(request.param, 8, max_features=None, max_depth=depth, categorical_features=[0]).fit(X, y)
+
+
+def test_a_forest_splits_a_category_by_a_set_of_levels(of_levels):
+    X, y, model = of_levels
+    assert model.certificate_.holds
+    assert np.all(np.abs(model.predict(X[5:]) * 1.0 - y[5:]) < 0.5)  # missing rows share a leaf with others
+    unseen = np.array([[200.0, 0.0], [np.nan, 0.0]])
+    assert np.array_equal(*answers(model, unseen))  # a level that no row has goes where missing values go
+
+
+def test_changed_sets_of_levels_are_refused_and_files_keep_them(of_levels, tmp_path):
+    X, y, model = of_levels
+    cf.save(model, tmp_path / "forest.certifit")
+    loaded = cf.load(tmp_path / "forest.certifit")
+    assert loaded.categorical_features == [0]
+    assert np.array_equal(answers(loaded, X), answers(model, X))
+    sets = model.forest_.sets.copy()
+    sets[0, 0] ^= np.uint64(1 << 4)
+    model.forest_ = replace(model.forest_, sets=sets)
+    assert not model.certify(X, y).holds

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from reference import impurity
 
@@ -252,3 +253,28 @@ def test_folds_share_the_bins_of_all_rows(monkeypatch):
     monkeypatch.undo()
     assert len(calls) == 2  # once for all folds, once for the certificate of the best
     assert search.best_estimator_.certificate_.holds
+
+
+def test_categories_of_a_table_are_one_column_of_codes(tmp_path):
+    rng = np.random.default_rng(5)
+    table = pa.table({"x": rng.normal(size=200), "c": rng.choice([*"uvwxyz", None], 200)})
+    y = np.isin(table["c"].to_pylist(), [*"vxz"])
+    model = cf.DecisionTreeClassifier(encoder=cf.TableEncoder()).fit(table, y)
+    assert model.column_names_ == ["x", "c"]
+    assert model.encoder_.coded_ == {"c": ["u", "v", "w", "x", "y", "z", "missing"]}
+    assert model.rules() in {
+        f"if c in {{{a}}}: {p}\nelse: {q}" for a, p, q in _sides(y, ["u, w, y, missing", "v, x, z"])
+    }
+    cf.save(model, tmp_path / "tree.certifit")
+    loaded = cf.load(tmp_path / "tree.certifit")
+    assert np.array_equal(loaded.predict(table), y)
+    assert loaded.certify(table, y).holds
+    with pytest.raises(ValueError, match="which the fit did not see"):
+        loaded.predict(pa.table({"x": [0.0], "c": ["new"]}))
+    columns = cf.DecisionTreeClassifier(encoder=cf.TableEncoder(levels="columns")).fit(table, y)
+    assert len(columns.column_names_) == 7
+
+
+def _sides(y: np.ndarray, sets: list[str]) -> list[tuple[str, str, str]]:
+    no, yes = (f"{answer} ({n} of {n})" for answer, n in ((False, np.sum(~y)), (True, np.sum(y))))
+    return [(sets[0], no, yes), (sets[1], yes, no)]

@@ -10,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.evaluation.pictures import new_axes, visible
 from certifit.models.adapter import learner_of
+from certifit.models.trees.words import Codes, level_words
 
 MOST_DEPTH = 4  # levels that are readable side by side
 LONGEST = 16  # characters of a name
+SHORTEST = 10  # characters of the levels of a category beside a long name
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,17 @@ class TreeBox:
 
 
 def tree_boxes(
-    tree: Any, names: list[str], answers: list[str], max_depth: int = MOST_DEPTH, longest: int = LONGEST
+    tree: Any,
+    names: list[str],
+    answers: list[str],
+    max_depth: int = MOST_DEPTH,
+    longest: int = LONGEST,
+    codes: Codes | None = None,
 ) -> list[TreeBox]:
-    """The nodes of a tree down to a depth, each over the middle of its children. longest: characters of a name."""
+    """The nodes of a tree down to a depth, each over the middle of its children.
+
+    longest: characters of a name. codes: what the codes of categories stand for, by the names of their columns.
+    """
     order, parents, depth = [0], [-1], {0: 0}
     for place, node in enumerate(order):
         if tree.left[node] and depth[node] < max_depth:
@@ -58,7 +68,7 @@ def tree_boxes(
                 depth[node],
                 parent,
                 parent < 0 or node == int(tree.left[order[parent]]),
-                question(tree, node, names, longest) if is_inner else "",
+                question(tree, node, names, longest, codes or {}) if is_inner else "",
                 answers[node],
                 float(tree.weight[node] / tree.weight[0]),
                 _parts(tree, node, low, high),
@@ -86,12 +96,13 @@ def _places(tree: Any, depth: dict[int, int], max_depth: int) -> dict[int, float
     return places
 
 
-def question(tree: Any, node: int, names: list[str], longest: int = LONGEST) -> str:
+def question(tree: Any, node: int, names: list[str], longest: int, codes: Codes) -> str:
     """What a node asks; rows that say yes go left."""
-    name = visible(names[int(tree.feature[node])], longest)
+    column = names[int(tree.feature[node])]
+    name = visible(column, longest)
     if tree.is_of_levels[node]:
-        levels = ", ".join(map(str, tree.levels_left(node)))
-        return f"{name} in {{{visible(levels, longest)}}}"
+        levels = level_words(tree.levels_left(node), codes.get(column))
+        return f"{name} in {{{visible(levels, max(longest - len(name), SHORTEST))}}}"
     threshold = float(tree.threshold[node])
     return f"{name} is known" if np.isinf(threshold) else f"{name} \N{LESS-THAN OR EQUAL TO} {threshold:.4g}"
 
@@ -162,7 +173,8 @@ class TreeDisplay:
             raise TypeError(f"{type(model).__name__} is no decision tree of certifit.")
         if not isinstance(max_depth, int | np.integer) or max_depth < 1:
             raise ValueError(f"max_depth must be a whole number >= 1. Got {max_depth!r}.")
-        boxes = tree_boxes(model.tree_, list(model.column_names_), node_answers(model), int(max_depth))
+        codes = {} if model.encoder_ is None else model.encoder_.coded_
+        boxes = tree_boxes(model.tree_, list(model.column_names_), node_answers(model), int(max_depth), codes=codes)
         return cls(boxes, getattr(model, "classes_", None)).plot(ax)
 
     def plot(self, ax: Any = None) -> TreeDisplay:

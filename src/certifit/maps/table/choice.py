@@ -32,6 +32,7 @@ class Settings:
     missing: str
     dates: str
     texts: bool  # whether free text becomes columns of words
+    are_coded: bool = False  # whether a category is one column of codes
 
     @property
     def is_lenient(self) -> bool:
@@ -59,7 +60,7 @@ def choose(survey: Survey, settings: Settings, place: Callable[[int], str]) -> t
                 kind = SetAside(name, reason=f"it repeats column {twin!r} in every row")
         kinds.append(kind)
     kinds = sharing(kinds, survey)
-    marked = [kind for kind in kinds if kind.has_indicator]
+    marked = [kind for kind in kinds if kind.has_mark]
     marks = {name: kind.mark(kind.name) for kind in marked for name in (kind.name, *kind.shares)}
     notes = [
         note
@@ -144,7 +145,8 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     levels = tuple(sorted(kept, key=_order(column)))
     if reference is None:
         reference = _rule(settings.reference_of(name), levels, texts.counts) if levels else str(other)
-    return Level(name, has_indicator, settings.is_lenient or other is not None, levels, reference, other)
+    kind = Level(name, has_indicator, settings.is_lenient or other is not None, levels, reference, other)
+    return kind.coded() if settings.are_coded else kind
 
 
 def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:

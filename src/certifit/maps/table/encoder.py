@@ -73,6 +73,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         note, or gaps.
     sparse_output : bool, default True
         `transform` gives a CSR array, else a dense one.
+    levels : {"auto", "columns", "codes"}, default "auto"
+        What a category becomes: a 0/1 column per level, or one column of codes 0, 1, ... in the order of its levels,
+        missing values last, which trees split into sets of levels. More than 255 levels become columns all the same.
+        "auto" is codes within trees, forests and gradient boosting, and columns everywhere else.
 
     Attributes
     ----------
@@ -110,6 +114,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         texts: TextBinarizer | None = None,
         absent: str = "keep",
         sparse_output: bool = True,
+        levels: str = "auto",
     ) -> None:
         self.reference = reference
         self.unseen = unseen
@@ -121,6 +126,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.texts = texts
         self.absent = absent
         self.sparse_output = sparse_output
+        self.levels = levels
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Survey a frame (pandas, polars, pyarrow, any Arrow stream) or a 2-D array and decide what columns become."""
@@ -177,6 +183,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         names = iter(self._names_out(None))
         groups = [(kind.name, [next(names) for _ in kind.names_out("")]) for kind in self.columns_]
         return [(name, made) for name, made in groups if made]
+
+    @property
+    def coded_(self) -> dict[str, list[str]]:
+        """Columns of codes by their names, and what each code stands for."""
+        names = iter(self._names_out(None))
+        made = [(kind, [next(names) for _ in kind.names_out("")]) for kind in self.columns_]
+        return {own[0]: kind.codes for kind, own in made if isinstance(kind, Level) and kind.is_coded}
 
     def opened(self) -> tuple[TableEncoder, list[tuple[int, int, float]], list[int]]:
         """What a refit on some of the rows would change: an encoder with every gap marked, gaps, columns to keep.
@@ -249,7 +262,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"The columns need {sum(n_fills)} fills. Got {len(fills)}.")
         kinds: list[TableColumn] = []
         for record, n in zip(state["columns"], n_fills, strict=True):
-            kinds.append(of_record(record, fills[:n]))
+            kind = of_record(record, fills[:n])
+            kinds.append(kind.coded() if encoder.levels == "codes" and isinstance(kind, Level) else kind)
             fills = fills[n:]
         kinds = with_shares(kinds)
         set_names(encoder, [kind.name for kind in kinds] if state["named"] else None, len(kinds))
@@ -296,6 +310,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.missing,
             self.dates,
             self.texts is not None,
+            self.levels == "codes",
         )
         kinds, more = choose(survey, settings, getattr(source, "place", "row {}".format))
         if self.absent == "recognise":
@@ -411,6 +426,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "missing": ("indicator", "fill", "error"),
     "dates": ("expand", "drop"),
     "absent": ("keep", "recognise"),
+    "levels": ("auto", "columns", "codes"),
     "sparse_output": (True, False),
 }
 

@@ -7,7 +7,7 @@ new level, a gap in a column that had none) counts as the fill or the reference;
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
@@ -25,6 +25,7 @@ from certifit.maps.table.reading import PARTS, as_text, date_parts, family, vali
 from certifit.maps.text import TextBinarizer
 
 _SHOWN_LEVELS = 10
+MOST_CODES = 255  # of a coded category
 _SHOWN_SHARES = 2  # columns after the first that the name of a shared mark lists
 
 
@@ -53,7 +54,12 @@ class TableColumn:
 
     def names_out(self, label: str) -> list[str]:
         """Names of the columns made, in order."""
-        return [label + suffix for suffix in self.own_names] + ([self.mark(label)] if self.has_indicator else [])
+        return [label + suffix for suffix in self.own_names] + ([self.mark(label)] if self.has_mark else [])
+
+    @property
+    def has_mark(self) -> bool:
+        """Whether a 0/1 column of its own marks the gaps."""
+        return self.has_indicator
 
     def mark(self, label: str) -> str:
         """The name of the column that marks the gaps: "a missing", or "a, b missing" where b shares it."""
@@ -232,19 +238,38 @@ class Date(TableColumn):
 class Level(TableColumn):
     """A category: one 0/1 column per level but the reference, whose rows are all zeros.
 
-    `other` names the level that stands for all rare ones, and so for every level that the fit did not see.
+    `other` names the level that stands for all rare ones, and so for every level that the fit did not see. is_coded:
+    one column of codes instead, for trees: 0, 1, ... in the order of the levels, then `other`, then missing values.
     """
 
     levels: tuple[str, ...] = ()
     reference: str = ""
     other: str | None = None
+    is_coded: bool = field(default=False, kw_only=True)
 
     kind = "level"
     reads = ("text", "number")
 
+    def coded(self) -> Level:
+        """One column of codes, where a byte has room for them."""
+        return replace(self, is_coded=len(self.codes) <= MOST_CODES)
+
+    @property
+    def codes(self) -> list[str]:
+        """What the codes of a coded column stand for, in their order."""
+        missing = ["missing"] if self.has_indicator else []
+        return [*self.levels, *([] if self.other is None else [self.other]), *missing]
+
+    @property
+    def has_mark(self) -> bool:
+        """Missing values of a coded column have a code and no column."""
+        return self.has_indicator and not self.is_coded
+
     @property
     def own_names(self) -> list[str]:
-        """Every level but the reference."""
+        """Every level but the reference; nothing of a coded column, which is named as in the table."""
+        if self.is_coded:
+            return [""]
         return [f"={level}" for level in (*self.levels, self.other) if level not in (self.reference, None)]
 
     def record(self) -> tuple[dict[str, Any], list[float]]:
@@ -269,7 +294,12 @@ class Level(TableColumn):
 
     @cached_property
     def _columns(self) -> Array:
-        """Column of each level, of null, and of what is not known; -1 is none."""
+        """Column, or code, of each level, of null, and of what is not known; -1 is none."""
+        if self.is_coded:
+            n, reference = len(self.levels), self.codes.index(self.reference)
+            unknown = reference if self.other is None else n
+            null = n + (self.other is not None) if self.has_indicator else unknown
+            return np.array([*range(n), null, unknown], dtype=np.int32)
         shown = [level for level in (*self.levels, self.other) if level not in (self.reference, None)]
         place = {level: j for j, level in enumerate(shown)}
         unknown = -1 if self.other is None else place.get(self.other, -1)
@@ -306,6 +336,11 @@ class Level(TableColumn):
         values = values_of(codes)
         if isinstance(values, Bits):
             raise TypeError("codes are numbers")
+        if self.is_coded:
+            numbers = np.full(len(codes), null_column, dtype=np.float64)
+            is_valid = valid_rows(codes)
+            numbers[is_valid] = columns[np.asarray(values)[is_valid]]
+            return seg.Dense(numbers[:, None])
         n_columns = len(self.own_names) + self.has_indicator
         return seg.Codes(values, np.ascontiguousarray(columns), n_columns, valid_bits(codes), null_column)
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from certifit.data.arrow import values_of
 from certifit.data.columns import Array, Bits
-from certifit.data.privacy import FEWEST, NOT_SHOWN
+from certifit.data.privacy import FEWEST, NOT_SHOWN, Rule
 from certifit.data.source import Block, RowError
 from certifit.maps.table.kinds import KINDS, Level, SetAside, TableColumn, Text
 from certifit.maps.table.moments import WORD, Levels, NumberMoments, levels, moments, row_keys
@@ -307,7 +307,7 @@ def sharing(kinds: list[TableColumn], survey: Survey) -> list[TableColumn]:
 
 def _may_share(kind: TableColumn) -> bool:
     """Whether a column marks its gaps and is sure to stay; free text may turn out to hold no words."""
-    return kind.has_indicator and not isinstance(kind, Text)
+    return kind.has_mark and not isinstance(kind, Text)
 
 
 def of_record(record: dict[str, Any], fills: list[float]) -> TableColumn:
@@ -384,6 +384,22 @@ def rows_apart(encoder: Any) -> Array:
     return np.minimum(rows_held(encoder), np.array(counts, dtype=np.float64))
 
 
+def printed_codes(encoder: Any, asked: Rule) -> dict[str, list[str]]:
+    """What the codes of each coded category stand for, by the name of its column; levels of too few rows are hidden."""
+    printed: dict[str, list[str]] = {}
+    for (name, codes), kind in zip(encoder.coded_.items(), _coded(encoder), strict=True):
+        surveyed = None if encoder.survey_ is None else encoder.survey_.columns[kind.name]
+        known = [*kind.levels, *([] if kind.other is None else [kind.other])]
+        rows = [_level_rows(kind, level, surveyed) for level in known]
+        rows += [0 if surveyed is None else surveyed.missing] * kind.has_indicator
+        printed[name] = [code if asked.may_print(n) else NOT_SHOWN for code, n in zip(codes, rows, strict=True)]
+    return printed
+
+
+def _coded(encoder: Any) -> list[Level]:
+    return [kind for kind in encoder.columns_ if isinstance(kind, Level) and kind.is_coded]
+
+
 def has_rare_zero(kind: TableColumn, surveyed: ColumnSurvey | None) -> bool:
     """Whether so few rows are 0 in a number, a flag, a date or the mark of gaps that the intercept tells of them."""
     if surveyed is None:
@@ -407,14 +423,14 @@ def _owners(encoder: Any) -> list[str]:
 
 
 def _held(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
-    if isinstance(kind, Level):
+    if isinstance(kind, Level) and not kind.is_coded:
         shown = (level for level in (*kind.levels, kind.other) if level not in (kind.reference, None))
         yield from (_level_rows(kind, level, surveyed) for level in shown)
     elif isinstance(kind, Text) and kind.words.n_hash is None:
         yield from kind.words.document_counts_.tolist()
     else:
         yield from [np.inf] * len(kind.own_names)
-    yield from [np.inf] * kind.has_indicator
+    yield from [np.inf] * kind.has_mark
 
 
 def _apart(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
@@ -422,7 +438,7 @@ def _apart(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
         yield from [np.inf] * len(kind.own_names)
     else:
         yield from (_not_alike(surveyed.numbers[part]) for part in getattr(kind, "parts", [""] * len(kind.own_names)))
-    if kind.has_indicator:
+    if kind.has_mark:
         yield np.inf if surveyed is None else min(surveyed.missing, surveyed.count)
 
 

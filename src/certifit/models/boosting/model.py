@@ -26,14 +26,13 @@ from certifit.models.boosting.task import (
     BoostingSettings,
     BoostingTask,
     Directions,
-    categories_of,
     directions_of,
 )
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.folds import Grid, Rounds, RowFolds
-from certifit.models.trees.columns import Categories
+from certifit.models.trees.columns import Categories, categories_of, column_rules
 from certifit.models.trees.contributions import Contributions, contributions_of
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
@@ -67,6 +66,10 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
     boosting_: BoostingState
     _edges: list[Array] | None = None
     shares = ("n_estimators",)
+
+    @property
+    def _takes_levels(self) -> bool:
+        return True
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
         """One fit per training set for all numbers of rounds."""
@@ -148,7 +151,7 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
         return BoostingSettings(
             int(self.n_estimators), float(self.learning_rate), self.growth, self.max_depth, self.max_leaf_nodes,
             int(self.min_samples_leaf), float(self.l2), int(self.max_bins), float(self.subsample),
-            float(self.max_features), directions, categories_of(self.categorical_features, directions, names),
+            float(self.max_features), directions, column_rules(directions, categories_of(self), names).n_levels,
             bool(self.early_stopping), float(self.validation_fraction), int(self.n_iter_no_change),
             int(self.random_state),
         )  # fmt: skip

@@ -11,7 +11,6 @@ import numpy as np
 
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import directions_of
-from certifit.models.file_checks import Floats
 from certifit.models.record import (
     CLAIM,
     COUNT,
@@ -36,7 +35,7 @@ from certifit.models.record import (
     fault_problems,
     fields_at,
 )
-from certifit.models.trees.columns import column_rules, levels_of
+from certifit.models.trees.levels import categories_setting, set_problems, stored_levels
 
 _CERTIFICATE = {
     **CLAIM,
@@ -98,41 +97,10 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
 
 
 def _level_problems(content: Content) -> Iterator[Problems]:
-    """Sets of levels of which some belong to no node, or hold codes that the category has not."""
-    arrays = content.arrays
-    if _LEVELS not in arrays:
-        return
-    n_levels, sets = arrays[_LEVELS], arrays["trees.sets"].view(np.uint64)
-    inner = np.flatnonzero(arrays["trees.left"])
-    nodes = inner[n_levels[arrays["trees.feature"][inner]] > 0]
-    numbers = arrays["trees.threshold"][nodes]
-    yield {
-        "a category with a direction": ((arrays["directions"] != 0) & (n_levels > 0)).any(),
-        "sets of levels that are not those of its nodes": not np.array_equal(np.sort(numbers), np.arange(len(sets))),
-    }
-    most = n_levels[arrays["trees.feature"][nodes]].astype(np.int64)
-    used = sets[numbers.astype(np.int64)]
-    yield {
-        "a set with a level that its category has not": any(
-            max(levels_of(words), default=0) >= count for words, count in zip(used, most, strict=True)
-        )
-    }
-
-
-def _levels(content: Content) -> dict[str, Floats]:
-    if _LEVELS not in content.arrays:
-        return {}
-    return {"n_levels": content.arrays[_LEVELS], "sets": content.arrays["trees.sets"].view(np.uint64)}
-
-
-def _asked_categories(model: Model) -> object:
-    n_levels = column_rules(None, model.categorical_features, list(model.column_names_)).n_levels
-    return None if n_levels is None else [int(place) for place in np.flatnonzero(n_levels)]
-
-
-def _stored_categories(content: Content) -> object:
-    stored = content.arrays.get(_LEVELS)
-    return None if stored is None else [int(place) for place in np.flatnonzero(stored)]
+    if _LEVELS in content.arrays:
+        directions = content.arrays["directions"]
+        yield {"a category with a direction": ((directions != 0) & (content.arrays[_LEVELS] > 0)).any()}
+    yield from set_problems(content, "trees")
 
 
 def _history(content: Content) -> list[dict[str, float]]:
@@ -195,7 +163,7 @@ _BOOSTING = Record(
     },
     objects={
         "certificate_": Object("models.boosting.certificate:GradientBoostingCertificate"),
-        "boosting_": Object("models.boosting.state:BoostingState", _levels),
+        "boosting_": Object("models.boosting.state:BoostingState", lambda content: stored_levels(content, "trees")),
     },
     derived={"history_": _history},
     sizes=(
@@ -212,7 +180,7 @@ _BOOSTING = Record(
     shown=(_show,),
     settings={
         "monotonic_cst": Setting(_directions, _stored_directions),
-        "categorical_features": Setting(_asked_categories, _stored_categories),
+        "categorical_features": categories_setting("trees"),
     },
 )
 CLASSIFIER = LABELLED | _BOOSTING | Record(fields={"data": ROWS}, counts="labelled")

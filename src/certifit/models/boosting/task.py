@@ -17,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.models.boosting.losses import FAMILIES, HuberOfResidual, Pinball, best_constant, weighted_quantile
-from certifit.models.trees.columns import Categories, ColumnRules, column_rules, counted_levels
+from certifit.models.trees.columns import ColumnRules, counted_levels
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows, refuse_infinite
 from certifit.runtime import core, n_threads
 
@@ -237,8 +237,3 @@ def directions_of(asked: Directions, names: list[str]) -> tuple[int, ...] | None
     if any(value not in (-1, 0, 1) for value in values):
         raise ValueError(f"monotonic_cst must be 1, -1 or 0 per column. Got {values!r}.")
     return tuple(int(value) for value in values) if any(values) else None
-
-
-def categories_of(asked: Categories, directions: tuple[int, ...] | None, names: list[str]) -> Array | None:
-    """1 for every column that is a category, 0 for the others; None where none is one."""
-    return column_rules(directions, asked, names).n_levels

@@ -65,7 +65,7 @@ ROWS = (
         _mean_of_trees,
         Words("a random forest of {n_estimators} trees", "impurity", goal=DERIVED, stores=LEAVES),
         {"n_estimators": count(100, most=100_000), "max_features": _features("sqrt"), **_GROWTH},
-        ("encoder",),
+        ("categorical_features", "encoder"),
         always(Answer.CLASSES),
         always(Verb.GATHER),
         sections=always(("splits", "forest")),
@@ -89,7 +89,7 @@ ROWS = (
         _mean_of_trees,
         Words("a random forest of {n_estimators} trees", "squared error", goal=DERIVED, stores=LEAVES),
         {"n_estimators": count(100, most=100_000), "max_features": _features(1.0), **_GROWTH},
-        ("encoder",),
+        ("categorical_features", "encoder"),
         verb=always(Verb.GATHER),
         sections=always(("splits", "forest")),
         commands=(

@@ -65,7 +65,7 @@ class ForestCertificate(Certificate):
 def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     """The leaves of a forest beside the rows that were drawn into them."""
     y, weight = task.scaled()
-    paths = [*state.paths()[:-1], state.values if task.n_classes else state.values / task.y_unit]
+    paths = [*state.paths(), state.values if task.n_classes else state.values / task.y_unit]
     seed = task.settings.random_state
     found = core.check_forest(task.block.rows, y, weight, *paths, task.n_classes, seed, n_threads())
     if found is None:
@@ -92,8 +92,8 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
 def _threshold_fault(task: ForestTask, state: ForestState) -> str:
     """A threshold that is no edge of a bin."""
     y, weight = task.scaled()
-    edges = core.bin_edges(task.block.rows, y, weight, task.settings.max_bins, None, n_threads())
-    inner = np.flatnonzero(state.left)
+    edges = core.bin_edges(task.block.rows, y, weight, task.settings.max_bins, task.columns.n_levels, n_threads())
+    inner = np.flatnonzero((state.left > 0) & ~state.is_of_levels)
     for j in np.unique(state.feature[inner]):
         own = inner[state.feature[inner] == j]
         wrong = own[~(np.isin(state.threshold[own], edges[j]) | np.isposinf(state.threshold[own]))]

@@ -19,6 +19,7 @@ from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.forest.certificate import ForestCertificate, certify
 from certifit.models.forest.solver import grow
 from certifit.models.forest.state import ForestSettings, ForestState, ForestTask
+from certifit.models.trees.columns import Categories, categories_of, column_rules
 from certifit.models.trees.task import Stops, refuse_infinite
 
 
@@ -32,8 +33,13 @@ class ForestModel(TaskEstimator[ForestTask, ForestState]):
     min_samples_leaf: int
     max_bins: int
     random_state: int
+    categorical_features: Categories
     certificate_: ForestCertificate
     forest_: ForestState
+
+    @property
+    def _takes_levels(self) -> bool:
+        return True
 
     @property
     def feature_importances_(self) -> Array:
@@ -64,11 +70,13 @@ class ForestModel(TaskEstimator[ForestTask, ForestState]):
             refuse_infinite(columns, self.column_names_)
         return means
 
-    def _settings(self) -> ForestSettings:
+    def _settings(self, names: list[str]) -> ForestSettings:
+        columns = column_rules(None, categories_of(self), names)
         stops = Stops(self.max_depth, int(self.min_samples_split), int(self.min_samples_leaf))
         return ForestSettings(
-            int(self.n_estimators), self.max_features, int(self.max_bins), int(self.random_state), stops
-        )
+            int(self.n_estimators), self.max_features, int(self.max_bins), int(self.random_state), stops,
+            columns,
+        )  # fmt: skip
 
     def _solve(self, task: ForestTask) -> Run[ForestState]:
         return grow(task)
@@ -113,6 +121,8 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
     max_depth, min_samples_split, min_samples_leaf : as for DecisionTreeClassifier
     max_bins : int from 2 to 255, default 255
     random_state : int >= 0, default 0
+    categorical_features : names or numbers of columns, or None, default None
+        Columns of codes 0, 1, ..., at most 254, whose order means nothing: a split sends a set of levels left.
     max_time : float > 0 or None, default None
         Seconds after which no further tree begins. The trees grown are kept and not certified as a whole.
     encoder : as for LinearRegression
@@ -144,6 +154,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         min_samples_leaf: int = 1,
         max_bins: int = 255,
         random_state: int = 0,
+        categorical_features: Categories = None,
         max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
@@ -154,6 +165,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         self.min_samples_leaf = min_samples_leaf
         self.max_bins = max_bins
         self.random_state = random_state
+        self.categorical_features = categorical_features
         self.max_time = max_time
         self.encoder = encoder
 
@@ -180,7 +192,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         return self.scores(block)
 
     def _task(self, source: Source, is_fitted: bool = False) -> ForestTask:
-        return ForestTask(source, self._settings(), len(self.classes_))
+        return ForestTask(source, self._settings(list(source.names)), len(self.classes_))
 
 
 class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
@@ -192,8 +204,8 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
 
     Parameters
     ----------
-    n_estimators, max_features, max_depth, min_samples_split, min_samples_leaf, max_bins, random_state, max_time,
-    encoder :
+    n_estimators, max_features, max_depth, min_samples_split, min_samples_leaf, max_bins, random_state,
+    categorical_features, max_time, encoder :
         as for RandomForestClassifier; max_features is 1.0 by default, all columns
 
     Attributes
@@ -219,6 +231,7 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
         min_samples_leaf: int = 1,
         max_bins: int = 255,
         random_state: int = 0,
+        categorical_features: Categories = None,
         max_time: float | None = None,
         encoder: TableEncoder | None = None,
     ) -> None:
@@ -229,6 +242,7 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
         self.min_samples_leaf = min_samples_leaf
         self.max_bins = max_bins
         self.random_state = random_state
+        self.categorical_features = categorical_features
         self.max_time = max_time
         self.encoder = encoder
 
@@ -237,4 +251,4 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
         return np.ascontiguousarray(self._means(block)[:, 0])
 
     def _task(self, source: Source, is_fitted: bool = False) -> ForestTask:
-        return ForestTask(source, self._settings())
+        return ForestTask(source, self._settings(list(source.names)))

@@ -1,6 +1,6 @@
 """A forest in a file: its trees end to end.
 
-t   trees    s   t + 1    n   nodes    l   leaves
+t   trees    s   t + 1    n   nodes    l   leaves    c   sets of levels
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from certifit.models.file_checks import NEAR
 from certifit.models.forest.state import ForestState
 from certifit.models.record import (
     CLAIM,
+    COUNT,
     COUNT_FROM_1,
     LABELLED,
     MAGNITUDE,
@@ -32,6 +33,7 @@ from certifit.models.record import (
     fault_problems,
     fields_at,
 )
+from certifit.models.trees.levels import categories_setting, set_problems, stored_levels
 
 _CERTIFICATE = {
     **CLAIM,
@@ -105,6 +107,13 @@ def _arrays(width: str) -> dict[str, Array]:
         "forest.is_missing_left": array("is_missing_left", ("n",), "uint8"),
         "forest.values": array("values", ("l", width)),
         "forest.gains": array("gains", ("t", "p")),
+        "forest.n_levels": Array(("p",), "uint8", at="forest_.n_levels", when=lambda metadata: "n_sets" in metadata),
+        "forest.sets": Array(
+            ("c", "4"),
+            "int64",
+            get=lambda model: model.forest_.sets.view(np.int64),
+            when=lambda metadata: "n_sets" in metadata,
+        ),
     }
 
 
@@ -112,16 +121,28 @@ _FOREST = Record(
     fields={
         "certificate": fields_at("certificate_.*", _CERTIFICATE),
         "n_trees": Field(COUNT_FROM_1, get=lambda model: model.forest_.n_trees),
+        "n_sets": Field(
+            COUNT,
+            get=lambda model: None if model.forest_.n_levels is None else len(model.forest_.sets),
+            is_left_out=True,
+        ),
         **TARGET_NAME,
     },
     objects={
         "certificate_": Object("models.forest.certificate:ForestCertificate"),
-        "forest_": Object("models.forest.state:ForestState"),
+        "forest_": Object("models.forest.state:ForestState", lambda content: stored_levels(content, "forest")),
     },
     derived={"history_": _history},
-    sizes=(lambda metadata: {"t": metadata["n_trees"], "s": metadata["n_trees"] + 1},),
-    checks=(_shape_problems, _value_problems, fault_problems),
+    sizes=(
+        lambda metadata: {
+            "c": metadata.get("n_sets", 0),
+            "t": metadata["n_trees"],
+            "s": metadata["n_trees"] + 1,
+        },
+    ),
+    checks=(_shape_problems, _value_problems, lambda content: set_problems(content, "forest"), fault_problems),
     shown=(_show,),
+    settings={"categorical_features": categories_setting("forest")},
 )
 CLASSIFIER = LABELLED | _FOREST | Record(fields={"data": ROWS}, arrays=_arrays("K"), counts="labelled")
 REGRESSOR = _FOREST | Record(fields=TARGET, arrays=_arrays("1"), counts="weighted")

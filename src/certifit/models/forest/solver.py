@@ -33,6 +33,7 @@ def grow(task: ForestTask) -> Run[ForestState]:
         stops.min_samples_split,
         stops.min_samples_leaf,
         settings.random_state,
+        task.columns.n_levels,
         n_threads(),
         tell if is_watched() else None,  # trees are told in order, some at a time: threads wait for one another
     )
@@ -41,4 +42,5 @@ def grow(task: ForestTask) -> Run[ForestState]:
         raise ValueError("y must be finite numbers.")
     if not task.n_classes:
         grown["values"] = grown["values"] * task.y_unit
+    grown |= {"sets": grown["sets"].reshape(-1, 4), "n_levels": task.columns.n_levels}
     return Run(ForestState(**grown), steps.rows, steps.reason)

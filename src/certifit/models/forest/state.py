@@ -6,20 +6,25 @@ values has a row per leaf, in the order of the nodes: shares of the classes, or 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.minimise.steps import full_row
+from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows, Stops
 from certifit.runtime import core, n_threads
 
 
 @dataclass(frozen=True)
 class ForestState:
-    """gains: trees x columns, what the splits of each column took from the impurity, times the weight."""
+    """gains: trees x columns, what the splits of each column took from the impurity, times the weight.
+
+    n_levels: of columns that are categories, 0 of others; the threshold of a node that splits one is the number of the
+    set of levels that go left. None, and no sets, where no column is one.
+    """
 
     ends: Array
     feature: Array
@@ -28,15 +33,25 @@ class ForestState:
     is_missing_left: Array
     values: Array
     gains: Array
+    sets: Array = field(default_factory=lambda: np.zeros((0, 4), dtype=np.uint64))
+    n_levels: Array | None = None
 
     @property
     def n_trees(self) -> int:
         """Number of trees."""
         return len(self.ends) - 1
 
-    def paths(self) -> tuple[Array, ...]:
-        """What leads rows to leaves, and the values there, as the core takes them."""
-        return self.ends, self.feature, self.left, self.threshold, self.is_missing_left, self.values
+    def paths(self) -> tuple[Array | None, ...]:
+        """What leads rows to leaves, as the core takes it; the values there come next."""
+        levels = (None, None) if self.n_levels is None else (self.n_levels, self.sets)
+        return self.ends, self.feature, self.left, self.threshold, self.is_missing_left, *levels
+
+    @property
+    def is_of_levels(self) -> Array:
+        """Whether each node splits a category."""
+        if self.n_levels is None:
+            return np.zeros(len(self.left), dtype=bool)
+        return (self.left > 0) & (self.n_levels[np.maximum(self.feature, 0)] > 0)
 
     def history(self) -> list[dict[str, float]]:
         """Every tree: its leaves."""
@@ -45,7 +60,7 @@ class ForestState:
 
     def means(self, columns: Block) -> tuple[Array, bool]:
         """The mean over trees of the values of every row's leaves; whether no value of the rows is infinite."""
-        means, is_finite = core.forest_means(columns.rows, *self.paths(), n_threads())
+        means, is_finite = core.forest_means(columns.rows, *self.paths(), self.values, n_threads())
         return means, is_finite
 
     def importances(self) -> Array:
@@ -64,6 +79,7 @@ class ForestSettings:
     max_bins: int
     random_state: int
     stops: Stops
+    columns: ColumnRules = NO_RULES
 
     def n_tried(self, n_columns: int) -> int:
         """Columns that a node tries."""
@@ -81,5 +97,6 @@ class ForestTask(GatheredRows):
     def __init__(self, source: Source, settings: ForestSettings, n_classes: int = 0) -> None:
         super().__init__(source, n_classes)
         self.settings = settings
+        self.columns = counted_levels(self.block, settings.columns, list(source.names))
         if not n_classes and not LEAST_UNIT**0.5 <= self.y_unit <= LEAST_UNIT**-0.5:
             raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")

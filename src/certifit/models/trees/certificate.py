@@ -98,7 +98,9 @@ class TreeCertificate(Certificate):
 
 def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> TreeCertificate:
     """The numbers of a tree beside those that the rows give. against_best: its loss beside the least of its depth."""
-    walked = state.walk(task.block, with_ranges=True)
+    # Where values lie beside thresholds matters where these are not edges of bins; infinite ones are none.
+    with_ranges = task.splitting.max_bins is None or bool(np.isinf(state.threshold).any())
+    walked = state.walk(task.block, with_ranges=with_ranges)
     fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(task, state, walked.leaves)
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
@@ -145,9 +147,10 @@ def _certificate(state: TreeState, value: float, deviation: float, fault: str = 
 def _threshold_fault(task: TreeTask, state: TreeState, below: Array, above: Array) -> str:
     """A threshold that is not halfway between the values on its sides, or no edge of a bin."""
     inner = (state.left > 0) & ~state.is_of_levels
-    low, high, threshold = below[inner], above[inner], state.threshold[inner]
     if task.splitting.max_bins is not None:
-        return _edge_fault(task, state, np.flatnonzero(inner), np.isinf(high))
+        is_last = np.isinf(above[inner]) if len(above) else np.zeros(np.count_nonzero(inner), dtype=bool)
+        return _edge_fault(task, state, np.flatnonzero(inner), is_last)
+    low, high, threshold = below[inner], above[inner], state.threshold[inner]
     with np.errstate(invalid="ignore", over="ignore"):
         halfway = low / 2 + high / 2
         halfway = np.where((halfway >= low) & (halfway < high), halfway, low)

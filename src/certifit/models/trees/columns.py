@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -31,6 +32,19 @@ class ColumnRules:
 
 
 NO_RULES = ColumnRules()
+
+
+class TableModel(Protocol):
+    """A model of trees; encoder_ is there once it is fitted to a table."""
+
+    categorical_features: Categories
+
+
+def categories_of(model: TableModel) -> Categories:
+    """The columns that a model splits by their levels: those it was told, and those that its encoder coded."""
+    encoder = getattr(model, "encoder_", None)
+    coded = [] if encoder is None else list(encoder.coded_)
+    return [*(model.categorical_features or []), *coded] if coded else model.categorical_features
 
 
 def column_rules(directions: Directions, categories: Categories, names: list[str]) -> ColumnRules:

@@ -20,7 +20,7 @@ from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
 from certifit.models.folds import Grid, Rounds, RowFolds
 from certifit.models.trees.certificate import TreeCertificate, certify
-from certifit.models.trees.columns import Categories, Directions, column_rules
+from certifit.models.trees.columns import Categories, Directions, categories_of, column_rules
 from certifit.models.trees.contributions import Contributions, WeightedTrees, contributions_of
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.optimal import DEEPEST, SearchGrid
@@ -64,6 +64,10 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
     tree_: TreeState
     shares = ("max_depth", "max_leaf_nodes", "ccp_alpha")
     _edges: list[Array] | None = None  # of bins that folds share
+
+    @property
+    def _takes_levels(self) -> bool:
+        return self.search == "greedy"  # the grid of the best tree asks for one level against the rest
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
         """One tree per training set for all depths, numbers of leaves and strengths of pruning.
@@ -127,7 +131,7 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
     def explain(self, X: UserRows) -> list[str]:
         """The way of every row to its leaf, in words."""
         names, labels = self._names(), self._answers()
-        return [path_in_words(self.tree_, int(leaf), names, labels) for leaf in self.apply(X)]
+        return [path_in_words(self.tree_, int(leaf), names, labels, self._codes()) for leaf in self.apply(X)]
 
     def contributions(self, X: UserRows) -> Contributions:
         """How much each column of a row moves its mean, or its shares of the classes, away from the root's: exact sums.
@@ -148,7 +152,7 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
     def rules(self, max_depth: int | None = None) -> str:
         """The tree as text, a line for each condition and each leaf. max_depth: levels that are shown."""
         check_is_fitted(self)
-        return rules(self.tree_, self._names(), self._answers(), max_depth)
+        return rules(self.tree_, self._names(), self._answers(), self._codes(), max_depth)
 
     def cost_complexity_pruning_path(
         self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None
@@ -177,6 +181,10 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
 
     def _names(self) -> list[str]:
         return self.column_names_
+
+    def _codes(self) -> dict[str, list[str]]:
+        """What the codes of categories stand for, of columns that an encoder coded."""
+        return {} if self.encoder_ is None else self.encoder_.coded_
 
     def _answers(self) -> list[str]:
         """What each node would answer, in words."""
@@ -219,7 +227,7 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         if against not in (None, "optimal"):
             raise ValueError(f"The parameter against must be 'optimal' or None. Got {against!r}.")
         task = self._task_on(X, y, sample_weight=sample_weight)
-        if against == "optimal" and self.categorical_features is not None:
+        if against == "optimal" and categories_of(self) is not None:
             raise ValueError("against='optimal' bounds trees of thresholds, and this one splits categories by sets.")
         if against == "optimal" and task.is_greedy:
             task.grid = SearchGrid(self.n_thresholds, self.max_nodes)
@@ -232,7 +240,7 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         return [f"Not proven to be the best tree. {proof.sentences()[-1]} Raise max_nodes, now {self.max_nodes:,}."]
 
     def _splitting(self, source: Source) -> Splitting:
-        rules = column_rules(self.monotonic_cst, self.categorical_features, list(source.names))
+        rules = column_rules(self.monotonic_cst, categories_of(self), list(source.names))
         return Splitting(self.max_bins, rules, self._edges)
 
     def _solve(self, task: TreeTask) -> Run[TreeState]:

@@ -33,7 +33,8 @@ from certifit.models.record import (
     fault_problems,
     fields_at,
 )
-from certifit.models.trees.columns import column_rules, levels_of
+from certifit.models.trees.columns import column_rules
+from certifit.models.trees.levels import categories_setting, set_problems, stored_levels
 from certifit.models.trees.state import SplitHistory, TreeState
 
 OPEN = 1e-3  # a bound that is further than this from the loss, relative, is not equal to it but for rounding
@@ -57,14 +58,8 @@ def _state(content: Content) -> TreeState:
             name: arrays[f"tree.{name}"]
             for name in ("feature", "left", "threshold", "is_missing_left", "weight", "values", "impurity", "decrease")
         },
-        **_levels(content),
+        **stored_levels(content, "tree"),
     )
-
-
-def _levels(content: Content) -> dict[str, Floats]:
-    if _LEVELS not in content.arrays:
-        return {}
-    return {"n_levels": content.arrays[_LEVELS], "sets": content.arrays["tree.sets"].view(np.uint64)}
 
 
 def _direction(model: Model) -> object:
@@ -78,19 +73,9 @@ def _asked_directions(model: Model) -> object:
     return None if direction is None else [int(value) for value in np.asarray(direction)]
 
 
-def _asked_categories(model: Model) -> object:
-    n_levels = column_rules(None, model.categorical_features, list(model.column_names_)).n_levels
-    return None if n_levels is None else [int(place) for place in np.flatnonzero(n_levels)]
-
-
 def _given_directions(content: Content) -> object:
     stored = content.arrays.get(_DIRECTION)
     return None if stored is None else [int(value) for value in stored]
-
-
-def _given_categories(content: Content) -> object:
-    stored = content.arrays.get(_LEVELS)
-    return None if stored is None else [int(place) for place in np.flatnonzero(stored)]
 
 
 def _level_problems(content: Content) -> Iterator[Problems]:
@@ -100,21 +85,16 @@ def _level_problems(content: Content) -> Iterator[Problems]:
     yield {"a direction that is not -1, 0 or 1": direction is not None and not np.isin(direction, (-1, 0, 1)).all()}
     if _LEVELS not in arrays:
         return
-    n_levels, sets = arrays[_LEVELS], arrays["tree.sets"].view(np.uint64)
+    n_levels = arrays[_LEVELS]
     inner = np.flatnonzero(arrays["tree.left"])
     nodes = inner[n_levels[arrays["tree.feature"][inner]] > 0]
     yield {
         "a category with a direction": direction is not None and ((direction != 0) & (n_levels > 0)).any(),
         "sets of levels that are not numbered in the order of their nodes": not np.array_equal(
-            arrays["tree.threshold"][nodes], np.arange(len(sets))
+            arrays["tree.threshold"][nodes], np.arange(len(arrays["tree.sets"]))
         ),
     }
-    most = n_levels[arrays["tree.feature"][nodes]].astype(np.int64)
-    yield {
-        "a set with a level that its category has not": any(
-            max(levels_of(words), default=0) >= count for words, count in zip(sets, most, strict=True)
-        )
-    }
+    yield from set_problems(content, "tree")
 
 
 def _shape_problems(content: Content) -> Iterator[Problems]:
@@ -240,7 +220,7 @@ _TREE = Record(
     },
     objects={
         "certificate_": Object("models.trees.certificate:TreeCertificate"),
-        "tree_": Object("models.trees.state:TreeState", _levels),
+        "tree_": Object("models.trees.state:TreeState", lambda content: stored_levels(content, "tree")),
     },
     derived={"history_": lambda content: SplitHistory(_state(content), tuple(content.columns))},
     sizes=(lambda metadata: {"t": metadata["n_nodes"], "c": metadata.get("n_sets", 0)},),
@@ -256,7 +236,7 @@ _TREE = Record(
     },
     settings={
         "monotonic_cst": Setting(_asked_directions, _given_directions),
-        "categorical_features": Setting(_asked_categories, _given_categories),
+        "categorical_features": categories_setting("tree"),
     },
     checks=(_shape_problems, _level_problems, _sum_problems, _bound_problems, fault_problems),
     shown=(_show,),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 
 from certifit.models.trees.state import TreeState
 
+Codes = Mapping[str, list[str]]  # what the codes of a category stand for, by the name of its column
 
-def rules(tree: TreeState, names: list[str], answers: list[str], max_depth: int | None = None) -> str:
+
+def rules(tree: TreeState, names: list[str], answers: list[str], codes: Codes, max_depth: int | None = None) -> str:
     """A line for each condition; that of a leaf ends with its answer. max_depth: levels that are shown."""
     lines: list[str] = []
     most = math.inf if max_depth is None else max_depth
@@ -19,7 +22,7 @@ def rules(tree: TreeState, names: list[str], answers: list[str], max_depth: int 
         node, depth = open_nodes.pop()
         parent = int(tree.parents[node])
         is_left = node == tree.left[parent]
-        condition = f"if {_condition(tree, parent, True, names)}" if is_left else "else"
+        condition = f"if {_condition(tree, parent, True, names, codes)}" if is_left else "else"
         if not tree.left[node]:
             lines.append(f"{'  ' * depth}{condition}: {answers[node]}")
         elif depth + 1 >= most:
@@ -30,17 +33,23 @@ def rules(tree: TreeState, names: list[str], answers: list[str], max_depth: int 
     return "\n".join(lines)
 
 
-def path_in_words(tree: TreeState, leaf: int, names: list[str], answers: list[str]) -> str:
+def path_in_words(tree: TreeState, leaf: int, names: list[str], answers: list[str], codes: Codes) -> str:
     """The conditions that lead to a leaf, and its answer."""
     path = tree.path_of(leaf)
-    conditions = [_condition(tree, node, child == tree.left[node], names) for node, child in itertools.pairwise(path)]
+    steps = itertools.pairwise(path)
+    conditions = [_condition(tree, node, child == tree.left[node], names, codes) for node, child in steps]
     return f"{' and '.join(conditions) or 'every row'}: {answers[leaf]}"
 
 
-def _condition(tree: TreeState, node: int, is_left: bool, names: list[str]) -> str:
+def _condition(tree: TreeState, node: int, is_left: bool, names: list[str], codes: Codes) -> str:
     name, threshold = names[tree.feature[node]], float(tree.threshold[node])
     if tree.is_of_levels[node]:
-        return f"{name} {'in' if is_left else 'not in'} {{{', '.join(map(str, tree.levels_left(node)))}}}"
+        return f"{name} {'in' if is_left else 'not in'} {{{level_words(tree.levels_left(node), codes.get(name))}}}"
     if math.isinf(threshold):
         return f"{name} is {'known' if is_left else 'missing'}"
     return f"{name} {'<=' if is_left else '>'} {threshold:.6g}"
+
+
+def level_words(levels: list[int], codes: list[str] | None) -> str:
+    """Levels by what their codes stand for, each said once, or by their codes where that is not known."""
+    return ", ".join(dict.fromkeys(str(code) if codes is None else codes[code] for code in levels))

@@ -1,0 +1,122 @@
+// The best cut of a column of whole-number cells (packed.hpp): trees, forests and boosting search with this code alone.
+//
+// A Gain says what a cut is worth: operator()(sum, mass) of the left side, without branches, so that all cuts of a
+// column are measured side by side; `size`, which gains are compared relative to.
+#pragma once
+
+#include <limits>
+
+#include "packed.hpp"
+
+namespace certifit {
+
+constexpr double cut_tie = 1e-12;  // gains that differ by less, relative to `size`, are equal: the first is taken
+
+// Squared error, and Gini of two classes with `times` 2: s^2 W / (W_L W_R), s = sum of the left less the mean times
+// W_L.
+struct SquaredCut {
+  double sum, mass, times = 1, size = 0;
+  double mean = sum / mass, least = cut_tie * mass;
+  double operator()(double left, double left_mass) const {
+    const double s = left - mean * left_mass, right_mass = mass - left_mass;
+    const bool has_sides = (left_mass > least) & (right_mass > least);
+    return has_sides ? times * s * s * mass / (left_mass * right_mass) : 0.0;
+  }
+};
+
+// What a second-order step takes from the loss, twice: G^2 / (H + ridge) of both sides less that of the whole.
+struct NewtonCut {
+  double sum, mass, ridge, size = 0;
+  double whole = of_side(sum, mass + ridge);
+  static double of_side(double g, double h) { return h > 0 ? g * g / h : 0.0; }
+  double operator()(double left, double left_mass) const {
+    return of_side(left, left_mass + ridge) + of_side(sum - left, mass - left_mass + ridge) - whole;
+  }
+};
+
+// A cut: the first `n_moved` codes go left, after `start`.
+template <class Cell>
+struct Cut {
+  double gain = 0;
+  size_t n_moved = 0;
+  bool is_missing_left = false, is_found = false;
+  Cell left{};
+};
+
+// Moves codes in their order from right to left and keeps the first cut that is as good as the best. codes: null where
+// all n bins move in order. n_rows: of the node; least: rows of a side. start: what is on the left before any moves.
+template <class Cell, class Read, class Gain>
+bool better_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_t n, const Cell& start, size_t n_rows,
+                size_t least, const Gain& gain, Cut<Cell>& best) {
+  double sum[256], mass[256], worth[256];
+  Cell left = start;
+  size_t begin = 0, end = 0;
+  for (size_t k = 0; k < n; ++k) {
+    left += cells[codes ? codes[k] : k];
+    sum[k] = read.sum(left);
+    mass[k] = read.mass(left);
+    const size_t n_left = read.rows(left);
+    begin += n_left < least;
+    end += n_left + least <= n_rows;
+  }
+  double most = 0;
+  for (size_t k = begin; k < end; ++k) {
+    worth[k] = gain(sum[k], mass[k]);
+    most = std::max(most, worth[k]);
+  }
+  const double equal = cut_tie * (gain.size + most);
+  if (!(most > best.gain + equal) || !std::isfinite(most)) return false;
+  size_t at = begin;
+  while (worth[at] < most - equal) ++at;
+  best.gain = most;
+  best.n_moved = at + 1;
+  best.is_found = true;
+  best.left = start;
+  for (size_t k = 0; k <= at; ++k) best.left += cells[codes ? codes[k] : k];
+  return true;
+}
+
+// Both ways for missing values: on the right, and then on the left.
+template <class Cell, class Read, class Gain>
+Cut<Cell> best_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_t n, const Cell& missing,
+                   size_t n_rows, size_t least, const Gain& gain) {
+  Cut<Cell> best;
+  better_cut(read, cells, codes, n, Cell{}, n_rows, least, gain, best);
+  if (read.rows(missing) == 0) {
+    if (best.is_found) best.is_missing_left = 2 * read.rows(best.left) > n_rows;
+    return best;
+  }
+  if (better_cut(read, cells, codes, n, missing, n_rows, least, gain, best)) best.is_missing_left = true;
+  return best;
+}
+
+// Levels with rows by what they say, in `order`; how many there are. The best set of levels is one end of this order.
+// sign: -1 where a leaf says minus the sum over the mass.
+template <class Cell, class Read>
+size_t levels_in_order(const Read& read, const Cell* cells, size_t n_levels, double ridge, double sign,
+                       uint8_t* order) {
+  size_t n = 0;
+  double value[256];
+  for (size_t code = 0; code < n_levels; ++code) {
+    if (read.rows(cells[code]) == 0) continue;
+    const double mass = read.mass(cells[code]) + ridge;
+    value[code] = mass > 0 ? sign * read.sum(cells[code]) / mass : 0.0;
+    order[n++] = static_cast<uint8_t>(code);
+  }
+  std::stable_sort(order, order + n, [&](uint8_t a, uint8_t b) { return value[a] < value[b]; });
+  return n;
+}
+
+// The set of the levels that go left: the first n_moved of the order, and, where more rows go left than right, those
+// that no row of the node has.
+template <class Cell, class Read>
+Levels levels_left(const Read& read, const Cell* cells, size_t n_levels, const uint8_t* order, size_t n_moved,
+                   bool is_more_left) {
+  Levels set{};
+  for (size_t k = 0; k < n_moved; ++k) set[order[k] >> 6] |= uint64_t{1} << (order[k] & 63);
+  for (size_t code = 0; is_more_left && code < n_levels; ++code)
+    if (read.rows(cells[code]) == 0) set[code >> 6] |= uint64_t{1} << (code & 63);
+  return set;
+}
+
+}  // namespace certifit
