@@ -45,6 +45,8 @@ from certifit.evaluation.metrics.ranking import compare_auc as compare_auc
 from certifit.evaluation.metrics.ranking import precision_recall_curve as precision_recall_curve
 from certifit.evaluation.metrics.ranking import roc_auc_score as roc_auc_score
 from certifit.evaluation.metrics.ranking import roc_curve as roc_curve
+from certifit.evaluation.pictures.approximation import ApproximationDisplay as ApproximationDisplay
+from certifit.evaluation.pictures.approximation import Waves as Waves
 from certifit.evaluation.pictures.bias_variance import BiasVarianceDisplay as BiasVarianceDisplay
 from certifit.evaluation.pictures.boosting import BoostingDisplay as BoostingDisplay
 from certifit.evaluation.pictures.boosting import MarginDisplay as MarginDisplay
@@ -71,6 +73,11 @@ from certifit.evaluation.pictures.kernels import AlphaWidthDisplay as AlphaWidth
 from certifit.evaluation.pictures.kernels import FeatureSpaceDisplay as FeatureSpaceDisplay
 from certifit.evaluation.pictures.kernels import GramDisplay as GramDisplay
 from certifit.evaluation.pictures.kernels import WidthDisplay as WidthDisplay
+from certifit.evaluation.pictures.local import LocalFitDisplay as LocalFitDisplay
+from certifit.evaluation.pictures.local import LocalWidthsDisplay as LocalWidthsDisplay
+from certifit.evaluation.pictures.local import TauDisplay as TauDisplay
+from certifit.evaluation.pictures.network import EpochsDisplay as EpochsDisplay
+from certifit.evaluation.pictures.network import HiddenUnitsDisplay as HiddenUnitsDisplay
 from certifit.evaluation.pictures.penalties import PenaltyDisplay as PenaltyDisplay
 from certifit.evaluation.pictures.projections import ProjectionDisplay as ProjectionDisplay
 from certifit.evaluation.pictures.roc_and_precision import PrecisionRecallDisplay as PrecisionRecallDisplay

@@ -19,6 +19,7 @@ from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts, path_facts
 from certifit.report.facts import Fit
 from certifit.report.influence import influence_facts, outlier_facts
+from certifit.report.learning import learning_facts
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
 from certifit.report.pictures import (
     bias_variance,
@@ -29,17 +30,20 @@ from certifit.report.pictures import (
     influence,
     kernels,
     leaders,
+    learning,
     residuals,
     roc_and_precision,
     selection,
     splits,
     what_decides,
+    widths,
 )
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.similarity import similarity_facts
 from certifit.report.splits import split_facts
 from certifit.report.text import Table
 from certifit.report.what_decides import deciding_facts
+from certifit.report.widths import width_facts
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,8 @@ SECTIONS = (
     Section("influence", "influence", "Which rows influence it most?", "Influence", influence_facts),
     Section("outliers", "outliers", "Which rows are held back?", "Outliers", outlier_facts),
     Section("similarity", "similarity", "How alike are rows to the kernel?", "Kernel", similarity_facts),
+    Section("learning", "learning", "How did it learn?", "Learning", learning_facts),
+    Section("widths", "widths", "How wide is its view?", "Width", width_facts),
     Section("proof", "certificate", _proof, _converged, certificate_facts),
     Section("steps", "history", "How did it get there?", "Steps", history_facts),
     Section("use", "usage", "Use the model", "Use the model", tell=usage),
@@ -214,6 +220,12 @@ def _rounds(context: Table) -> str:
     return "On the rows of the fit it falls with every round; new rows decide how many are worth having."
 
 
+def _learning(context: Table) -> str:
+    if "loss on rows held out" in context["learning"]["lines"]:
+        return "Where the loss on the rows held out rises, further epochs fit noise."
+    return "The mean of the losses as the rows were met, and the penalty."
+
+
 def _variance(context: Table) -> str:
     n_draws = context["validation"]["decomposition"]["n_draws"]
     return (
@@ -293,6 +305,10 @@ PICTURES = (
     Picture("gram", "similarity", kernels.draw, "The kernel between rows.",
             "Darker is more alike. A sharp diagonal: only near rows share what is learned; one shade: the width is too "
             "large. Each cell is the mean over two groups of 5 rows or more."),
+    Picture("learning", "learning", learning.draw, "Epoch by epoch.", _learning),
+    Picture("widths", "widths", widths.draw, "Error against the width tau.",
+            "By leave-one-out. Too narrow a width fits noise, too wide a one flattens everything. The ring is the "
+            "choice."),
     Picture("gaps", "steps", convergence.draw, "Excess over the best, step by step.",
             "By the solver's own reckoning; the proof above does not rely on it."),
 )  # fmt: skip

@@ -288,3 +288,19 @@ def test_digits_are_learned_as_well_as_scikit_learn_learns_them():
     ours = cf.MLPClassifier(standardize=False, **options).fit(X[:1200], y[:1200])
     theirs = Theirs(**options).fit(X[:1200], y[:1200])
     assert ours.score(X[1200:], y[1200:]) > theirs.score(X[1200:], y[1200:]) - 0.03
+
+
+def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monkeypatch):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from certifit.models.network import task
+
+    X, y = rows(500)
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
+    options = {"hidden_layer_sizes": (8,), "max_iter": 3, "batch_size": 50, "early_stopping": True}
+    inside = cf.MLPRegressor(**options).fit(X, y)
+    monkeypatch.setattr(task, "memory_limit", lambda: 0)
+    outside = cf.MLPRegressor(**options).fit(cf.scan_parquet(tmp_path / "rows.parquet", target="y"))
+    assert np.array_equal(inside.parameters_, outside.parameters_) and outside.certificate_.holds

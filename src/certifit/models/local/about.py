@@ -69,6 +69,7 @@ ROWS = (
         },
         ("weights", "terms", "encoder"),
         verb=always(Verb.GATHER),
+        sections=always(("widths",)),
         keeps=Keeps.ALL_ROWS,
         commands=(
             Command(

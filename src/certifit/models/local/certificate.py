@@ -86,9 +86,23 @@ def _difference(task: LocalTask, state: LocalState) -> str:
 
 def _worst(rows: LocalRows, state: LocalState) -> tuple[float, float | None, int]:
     """The largest relative residual, the worst condition of the regular systems, and the number of singular ones."""
+    residual, sizes = _systems(rows, state)
+    finite = sizes[np.isfinite(sizes)]
+    worst = max(TINY, float(residual.max(initial=0.0))) if not np.isnan(residual).any() else np.inf
+    return worst, float(finite.max()) if len(finite) else None, len(sizes) - len(finite)
+
+
+@np.errstate(all="ignore")
+@one_blas_thread
+def conditions(rows: LocalRows, state: LocalState) -> Array:
+    """The condition of the local system at every training point that is checked; infinite where it is singular."""
+    return _systems(rows, state)[1]
+
+
+def _systems(rows: LocalRows, state: LocalState) -> tuple[Array, Array]:
+    """Relative residuals of the local equations at the training points, and the conditions of their columns."""
     coefficients = np.ascontiguousarray(state.coefficients * rows.y_scale)
-    worst, condition, n_singular = TINY, 0.0, 0
-    places = points_of(len(rows.points))
+    residuals, sizes, places = [np.zeros(0)], [np.zeros(0)], points_of(len(rows.points))
     for begin in range(0, len(places), POINTS_AT_ONCE):
         queries = rows.points[places[begin : begin + POINTS_AT_ONCE]]
         for some, K in rows.pieces(queries, state.tau):
@@ -107,10 +121,8 @@ def _worst(rows: LocalRows, state: LocalState) -> tuple[float, float | None, int
                 np.ascontiguousarray(coefficients[part]),
                 n_threads(),
             )
-            worst = max(worst, float(residual.max()))
             values = np.sqrt(np.maximum(np.linalg.eigvalsh(matrix), 0.0))
-            is_singular = ~(values[:, 0] > SINGULAR * values[:, -1])
-            n_singular += int(is_singular.sum())
-            conditions: Array = (values[:, -1] / values[:, 0])[~is_singular]
-            condition = max(condition, float(conditions.max(initial=0.0)))
-    return worst, condition if condition > 0 else None, n_singular
+            residuals.append(residual)
+            is_regular = values[:, 0] > SINGULAR * values[:, -1]
+            sizes.append(np.where(is_regular, values[:, -1] / values[:, 0], np.inf))
+    return np.concatenate(residuals), np.concatenate(sizes)

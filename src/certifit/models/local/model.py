@@ -20,7 +20,7 @@ from certifit.models.folds import Candidates, EachRow, Grid, Rounds
 from certifit.models.kernel.task import Standard, dense_rows
 from certifit.models.learner import Told
 from certifit.models.local.at_query import LocalFit, local_fit
-from certifit.models.local.certificate import LocalCertificate, certify
+from certifit.models.local.certificate import LocalCertificate, certify, conditions
 from certifit.models.local.folds import LocalFolds
 from certifit.models.local.solver import Fits, fits, solve
 from certifit.models.local.task import (
@@ -199,6 +199,11 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
         if block.X.shape[0] != 1:
             raise ValueError(f"local(x) takes one row. Got {block.X.shape[0]}.")
         return local_fit(self._kept(), self._columns(block), self.tau_, self.noise_, self.column_names_)
+
+    def conditions(self) -> Array:
+        """The condition of the local system at every training point that is proven; infinite where it is singular."""
+        check_is_fitted(self)
+        return conditions(self._kept(), self._state())
 
     def predict_band(self, X: UserRows, level: float = 0.95) -> Array:
         """Lower and upper end for every row: a pointwise band for the mean of the fit, f(x) -+ t noise |l(x)|.

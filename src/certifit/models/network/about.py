@@ -145,6 +145,7 @@ ROWS = (
         },
         ("hidden_layer_sizes", "start", "encoder"),
         verb=_goes_in_order,
+        sections=always(("learning",)),
         commands=(
             _command("regression-network", QUANTITY),
             _command("poisson-network", COUNTS, " for counts", loss="poisson"),
@@ -161,6 +162,7 @@ ROWS = (
         ("hidden_layer_sizes", "class_weight", "start", "encoder"),
         always(Answer.CLASSES),
         verb=_goes_in_order,
+        sections=always(("learning",)),
         commands=(_command("network", CLASSES),),
         record="models.network.modelfile:CLASSIFIER",
     ),
