@@ -10,7 +10,7 @@ import pytest
 import certifit as cf
 from certifit.evaluation.pictures.local import drawn_widths
 from certifit.evaluation.pictures.network import MOST_POINTS, drawn_epochs
-from certifit.models.watch import ProgressLine, curve_of
+from certifit.models.callbacks import ProgressLine, curve_of
 from certifit.report import learning, widths
 from certifit.report.pictures import learning as learning_pen
 from certifit.report.pictures import widths as width_pen

@@ -23,7 +23,13 @@ from certifit.models.least_squares.model import LinearRegression
 from certifit.models.network.model import MLPRegressor
 
 N_DRAWN = 200  # units that a greedy step begins from the best of
-_PLAIN: dict[str, Any] = {"activation": "tanh", "solver": "lbfgs", "alpha": 0.0, "standardize": False, "dtype": "float64"}
+_PLAIN: dict[str, Any] = {
+    "activation": "tanh",
+    "solver": "lbfgs",
+    "alpha": 0.0,
+    "standardize": False,
+    "dtype": "float64",
+}
 
 
 @dataclass(frozen=True)
