@@ -149,11 +149,11 @@ def _from_training_rows(
         training = _TrainingRows(model, source, splits, s, present(trained[s], model.classes_, s))
         states: list[ClassState | None] = []
         for c, candidate in enumerate(candidates):
+            if model.statistic_bytes(len(model.classes_), training.width(candidate)) * n_models > MOST_BYTES:
+                return None
             fit = training.fitted(candidate)
             if isinstance(fit, str):
                 faults.setdefault(c, f"{fit} (on the training rows of split {s})")
-            elif model.statistic_bytes(len(model.classes_), training.width) * n_models > MOST_BYTES:
-                return None
             states.append(None if isinstance(fit, str) else fit)
         by_split.append(states)
     return [list(row) for row in zip(*by_split, strict=True)]
@@ -166,21 +166,35 @@ class _TrainingRows:
         self.model, self.places = model, places
         rows = source if len(places) == len(model.classes_) else FewerClasses(source, places)
         self.rows = splits.trained(rows, split)
-        self.width = 0
         self._maps: dict[str, tuple[Model, Source]] = {}
         self._sums: dict[Hashable, Any] = {}
 
-    def fitted(self, candidate: Mapping[str, Any]) -> ClassState | str:
-        """The state of a candidate, or why there is none."""
+    def width(self, candidate: Mapping[str, Any]) -> int:
+        """Columns of the mapped rows, before any sum of so many is made; 0 where the maps have no fit."""
+        try:
+            return self._mapped(self._tuned(candidate), candidate)[1].n_features
+        except ValueError:
+            return 0
+
+    def _tuned(self, candidate: Mapping[str, Any]) -> Model:
         tuned = clone(self.model).set_params(**candidate)
         tuned._check_parameters()
+        return tuned
+
+    def _mapped(self, tuned: Model, candidate: Mapping[str, Any]) -> tuple[Model, Source]:
+        """The model that holds the maps, and the mapped rows."""
+        key = repr(map_parameters(candidate))
+        if key not in self._maps:
+            maps = clone(tuned)
+            self._maps[key] = maps, maps.fit_maps(self.rows)
+        return self._maps[key]
+
+    def fitted(self, candidate: Mapping[str, Any]) -> ClassState | str:
+        """The state of a candidate, or why there is none."""
+        tuned = self._tuned(candidate)
         key = repr(map_parameters(candidate))
         try:
-            if key not in self._maps:
-                maps = clone(tuned)
-                self._maps[key] = maps, maps.fit_maps(self.rows)
-            maps, mapped = self._maps[key]
-            self.width = max(self.width, mapped.n_features)
+            maps, mapped = self._mapped(tuned, candidate)
             tuned.column_names_ = list(mapped.names)
             if (key, tuned.sums_key()) not in self._sums:
                 self._sums[key, tuned.sums_key()] = tuned.statistic(mapped, ByLabel(len(self.places)))
