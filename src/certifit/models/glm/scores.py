@@ -258,8 +258,11 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         assert isinstance(task, GlmTask)
         super()._prove(task, run)
         if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
-            self._keep_weights(smallest_norm(task.columns, self._weights()))
-            super()._prove(task, run)
+            with np.errstate(over="ignore", invalid="ignore"):  # scores in units of the target may leave float64
+                smallest = smallest_norm(task.columns, self._weights())
+            if np.isfinite(smallest.coef).all() and np.isfinite(smallest.intercept):
+                self._keep_weights(smallest)
+                super()._prove(task, run)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.inference_ = self._inferred(task, self._weights())
 

@@ -36,6 +36,7 @@ def kernel_among(task: MarginTask, rows_of: Array) -> Array:
     return np.asarray(rows.kernel.matrix(rows.points[rows_of]))
 
 
+@np.errstate(all="ignore")  # no room beside no step; multipliers beyond float64 are moved by none
 def polished(machine: Machine, local: Array, a: Array, f: Array, among: Callable[[Array], Array]) -> Array:
     """Multipliers after a few such steps. among: the matrix of the kernel among the rows of some variables."""
     a = a.copy()
@@ -53,10 +54,9 @@ def polished(machine: Machine, local: Array, a: Array, f: Array, among: Callable
         change = np.zeros(len(free))
         change[is_free] = step
         moved = sign * change
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # a step too small to end the room
-            room = np.where(
-                moved > 0, (machine.bound[free] - a[free]) / moved, np.where(moved < 0, -a[free] / moved, np.inf)
-            )
+        room = np.where(
+            moved > 0, (machine.bound[free] - a[free]) / moved, np.where(moved < 0, -a[free] / moved, np.inf)
+        )
         room[~is_free] = np.inf
         share, first = float(room.min()), int(np.argmin(room))
         is_whole = share >= 1
