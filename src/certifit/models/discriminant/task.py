@@ -362,7 +362,8 @@ class DiagonalCovariance(GaussianTask):
         if self.shrinkage:
             units = self.moments.total_variances() if self.in_variances else np.ones(variances.shape[1])
             units = np.where(units > 0, units, 1.0)
-            target = (variances / units).mean(axis=1, keepdims=True) * units
+            with np.errstate(invalid="ignore"):  # what leaves the range is refused in `_solved`
+                target = (variances / units).mean(axis=1, keepdims=True) * units
             variances = (1 - self.shrinkage) * variances + self.shrinkage * target
         return np.where(self._has_rows()[:, None], variances + self.added, 1.0)  # a class without rows has no chance
 

@@ -142,9 +142,7 @@ class KernelPCA(
         self.n_components_, self.n_iter_ = len(self.explained_variance_), len(self.history_)
         whole = max(self.total_variance_, np.finfo(float).tiny)
         self.explained_variance_ratio_ = self.explained_variance_ / whole
-        with np.errstate(
-            over="ignore"
-        ):  # infinite where weights take them out of float64
+        with np.errstate(over="ignore"):  # infinite where weights take them out of float64
             self.eigenvalues_ = self.explained_variance_ * self.data_["sum_weight"]
 
     def _scores(self, block: Block) -> Array:
