@@ -12,7 +12,7 @@ from docs.site.chromium import Browser, address, program
 PHONE, DESK = 360, 1280
 # what a reader types -> a page that must be among the first results
 SEARCHES = {
-    "did not converge": "convergence",
+    "did not converge": "questions",
     "p-value": "inference",
     "perfect separation": "logistic",
     "which model is better": "questions",

@@ -16,6 +16,7 @@ from certifit.report.context import build
 from certifit.report.folder import selection_table
 from certifit.report.page import render
 from certifit.report.pictures.selection import ordered
+from certifit.report.questions import question_facts
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts
 from certifit.selection.compare.leaderboard import leaderboard
@@ -230,3 +231,36 @@ def test_a_model_that_can_follow_single_rows_leads_with_new_rows():
     places = [next(k for k, one in enumerate(said) if words in one) for words in ("did not see", "There", "by heart")]
     assert places == sorted(places) and f"{100 * new:.1f} % of the variance" in said[places[1]]
     assert f"{100 * r2:.1f} % of the variance" in said[places[2]] and not any("squared size" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("is_best", "difference", "said"),
+    [
+        (True, 0.0, "no other class does better"),
+        (False, 0.1, "may be chance"),
+        (False, 3.0, "a richer class does better"),
+    ],
+)
+def test_the_three_questions_are_answered_from_the_errors(is_best, difference, said):
+    common = {
+        "error": 2.0,
+        "standard_error": 0.2,
+        "is_best": is_best,
+        "difference": difference,
+        "difference_error": 0.5,
+    }
+    chosen = common | {"name": "ridge", "is_chosen": True, "is_baseline": False, "train_error": 1.0}
+    rival = chosen | {"name": "forest", "is_chosen": False, "error": 2.0 - difference}
+    constant = chosen | {"name": "mean of y", "is_chosen": False, "is_baseline": True, "error": 9.0}
+    validation = {
+        "rows": [chosen, rival, constant],
+        "measure": "root mean squared error",
+        "n_splits": 10,
+        "holdout": None,
+    }
+    goal = {"is_derived": True, "proven": "Proven.", "failed": ""}
+    context = {"validation": validation, "certificate": {"holds": True, "goal": goal}, "model": {"minimised": "error"}}
+    rich, optimum, new_rows = (row["answer"] for row in question_facts(context)["rows"])
+    assert said in rich and "mean of y alone has 9" in rich
+    assert optimum == "Proven." and "noise of its rows" in new_rows
+    assert question_facts(context | {"validation": None}) == {}

@@ -15,9 +15,9 @@ FEW = 4
 
 def answer(context: Table) -> list[str]:
     """What was fitted, how good it is, how it does on new rows, whether it is proven."""
-    parts = [_set_aside, _fitted, _kept, _explained, _deviance, _new_rows, _classes, _proven]
+    parts = [_set_aside, _fitted, _kept, _explained, _deviance, _new_rows, _classes, proven]
     if _is_flexible(context):  # figures on rows that it may know by heart come after those on new rows
-        parts = [_set_aside, _fitted, _new_rows, _new_share, _explained, _proven]
+        parts = [_set_aside, _fitted, _new_rows, _new_share, _explained, proven]
     return [sentence for part in parts for sentence in part(context)]
 
 
@@ -93,7 +93,8 @@ def _classes(context: Table) -> list[str]:
     return [] if context["classes"] is None else context["classes"]["sentences"][:2]
 
 
-def _proven(context: Table) -> list[str]:
+def proven(context: Table) -> list[str]:
+    """Whether the optimum is proven to be reached, in a sentence."""
     certificate, what = context["certificate"], context["model"]["minimised"]
     goal = certificate["goal"]
     if not certificate["holds"]:

@@ -105,6 +105,7 @@ selection     None, or direction, wanted, fixed, features, chosen (place of its 
               train_error, folds}]
 warnings      [{level: bad | warn | note, title, text, action}], worst first; notices: those that are not bad
 usage         python, shell: lines
+questions     {} where no errors on new rows are known, or rows [{question, answer}]: rich enough, optimum, new rows
 pictures      None for classes and generalised linear models, or
               what pictures of residuals are drawn from: fit, spread: grids; bands; histogram;
               quantiles; curve or None

@@ -39,6 +39,7 @@ from certifit.report.pictures import (
     widths,
 )
 from certifit.report.quality import deviance_facts, quality_facts
+from certifit.report.questions import question_facts
 from certifit.report.similarity import similarity_facts
 from certifit.report.splits import split_facts
 from certifit.report.text import Table
@@ -77,6 +78,7 @@ def _coefficients(context: Table) -> str:
 
 
 SECTIONS = (
+    Section("questions", "questions", "Three questions", "Three questions", tell=question_facts),
     Section("validation", "validation", "How well does it predict new rows?", "New rows", validation_table),
     Section("classes", "classes", "Which classes does it confuse?", "Classes", class_facts),
     Section("probabilities", "classes", "How good are its probabilities?", "Probabilities"),
