@@ -177,7 +177,7 @@ class _TrainingRows:
             return 0
 
     def _tuned(self, candidate: Mapping[str, Any]) -> Model:
-        tuned = clone(self.model).set_params(**candidate)
+        tuned: Model = clone(self.model).set_params(**candidate)
         tuned._check_parameters()
         return tuned
 
