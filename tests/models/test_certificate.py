@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from dataclasses import FrozenInstanceError, fields
@@ -85,3 +86,12 @@ def test_the_certificate_of_a_fit_has_plain_types():
 def test_it_cannot_be_edited():
     with pytest.raises(FrozenInstanceError):
         certificate().value = 0.0
+
+
+def test_a_notebook_shows_the_objective_and_the_certificate():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    model = cf.Ridge(alpha=0.1)
+    assert "|w|^2" in model._repr_html_()
+    page = model.fit(X, X[:, 0])._repr_mimebundle_()["text/html"]
+    assert page == model._repr_html_() or "sk-container-id" in page  # scikit-learn numbers its diagrams
+    assert html.escape(str(model.certificate_)) in page

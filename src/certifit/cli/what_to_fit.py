@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import as_options
+from certifit.cli.errors import as_options, say
 from certifit.cli.models import AUTO, KINDS, OFFSETS, Candidate, Choice, preferred
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request
@@ -53,6 +53,9 @@ class Setting:
 def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
     """What `_settled` finds, with a note on rows that are copies of others."""
     setting = _settled(request, choice, source, **shared)
+    for note in [] if request.quiet else setting.notes:
+        if "--task" in note:  # the target may be meant otherwise: everything below hangs on it
+            say(f"Note: {note}")
     return replace(setting, copies=request.copies, notes=[*setting.notes, *_copy_notes(request, setting)])
 
 

@@ -13,6 +13,7 @@ What a fit works on, in types: a task (rows and the mathematics of a model) and 
 
 from __future__ import annotations
 
+import html
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -21,6 +22,7 @@ from math import inf
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -93,6 +95,22 @@ class Estimator(CallbackSupport, BaseEstimator, ABC, Generic[RowsT]):
     def objective(self) -> str:
         """What is optimised, in one line."""
         return learner_of(self).objective(self._told())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What a notebook shows: scikit-learn's diagram, what is optimised and, after a fit, the certificate."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            certificate = getattr(self, "certificate_", None)
+            lines = [self.objective, *([] if certificate is None else [str(certificate)])]
+            bundle["text/html"] += "".join(f"<p><small>{html.escape(line)}</small></p>" for line in lines)
+        return bundle
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        """The same for readers that know no bundles; absent where scikit-learn's display is text."""
+        if get_config()["display"] != "diagram":
+            raise AttributeError("_repr_html_ is there when scikit-learn's display is 'diagram'.")
+        return lambda: self._repr_mimebundle_()["text/html"]
 
     def _told(self) -> Told:
         """What the objective says of this model."""

@@ -94,6 +94,7 @@ def _good_unseen(context: Table) -> Table:
 
 def _model(context: Table) -> Table:
     validation, words = context["validation"], str(context["model"]["words"])
+    doubt = [] if validation is None else [line for line in validation["notes"] if "--task" in line]
     said = [] if validation is None else [line for line in validation["sentences"] if " was taken" in line]
     n_compared = 0 if validation is None else sum(not row["is_baseline"] for row in validation["rows"])
     if said:
@@ -104,11 +105,8 @@ def _model(context: Table) -> Table:
         why = "the model that was asked for"
     answer = words[0].upper() + words[1:]
     rows = f"{text.plural(context['data']['n_rows'], 'row')}, {text.plural(context['model']['n_features'], 'column')}"
-    return {
-        "question": "Which model, and why?",
-        "answer": text.visible(answer, 60),
-        "small": f"{why}. {rows}".replace("..", "."),
-    }
+    small = " ".join([*doubt, f"{why.removesuffix('.')}. {rows}"])
+    return {"question": "Which model, and why?", "answer": answer, "small": small, "kind": "warn" if doubt else ""}
 
 
 def _trust(context: Table) -> Table:
