@@ -39,18 +39,11 @@ def _good(context: Table) -> Table:
     small = f"{validation['measure']} {error} ± {plus_minus}, {validation['n_splits']} folds{against}"
     if base is None or leader["r2"] is None:
         return {"question": _ON_NEW_ROWS, "answer": f"{error} ± {plus_minus}", "small": small}
+    if validation["share"] == "Explained":
+        return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained", "small": small}
     ends = _r2_ends(validation, base["error"])
     between = "" if ends is None else f" ({text.number(ends[0], 3)} to {text.number(ends[1], 3)})"
-    return {
-        "question": _ON_NEW_ROWS,
-        "answer": f"{_share(context)} {text.share(leader['r2'])}{between}",
-        "small": small,
-    }
-
-
-def _share(context: Table) -> str:
-    """What 1 - error / error of the baseline is called, squared where the error is a root."""
-    return str(context["validation"]["share"] or "R²")
+    return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
 
 
 def _r2_ends(validation: Table, base: float) -> tuple[float, float] | None:
