@@ -115,9 +115,12 @@ void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix
       std::copy(C, C + end, K + (i + row) * m + j);
     }
     if (!is_symmetric) return;
-    for (size_t k = 0; k < b; ++k)  // the same numbers across the diagonal, one row of K after the other
-      for (size_t row = i == j ? k + 1 : 0; row < a; ++row)
-        K[(j + k) * m + i + row] = static_cast<T>(made[row * b + k]);
+    // The same numbers across the diagonal, eight rows of K at a time: a line of the tile is read once.
+    for (size_t first = 0; first < b; first += 8)
+      for (size_t row = i == j ? first + 1 : 0; row < a; ++row) {
+        const size_t last = std::min(first + 8, i == j ? std::min(b, row) : b);
+        for (size_t k = first; k < last; ++k) K[(j + k) * m + i + row] = static_cast<T>(made[row * b + k]);
+      }
   });
 }
 

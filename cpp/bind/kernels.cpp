@@ -1,7 +1,15 @@
 #include "../kernels.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
 
+#include "../narrow.hpp"
 #include "check.hpp"
 
 namespace certifit {
@@ -36,14 +44,25 @@ KernelForm form_of(const std::string& kind, double constant, int degree) {
   return {KernelForm::Kind::polynomial, constant, degree};
 }
 
+// Memory for so many bytes; large ones in large pages, where the system has them: it hands out fewer.
+void* pages(size_t bytes) {
+  constexpr size_t large = size_t{1} << 21;
+  void* memory = bytes < large ? std::malloc(std::max<size_t>(bytes, 1))
+                               : std::aligned_alloc(large, (bytes + large - 1) / large * large);
+  if (memory == nullptr) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  if (bytes >= large) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: refused, the pages are small
+#endif
+  return memory;
+}
+
 // An array of NumPy's that is filled before it is returned.
 template <class T, class Fill>
 nb::object filled(size_t n_rows, size_t n_columns, Fill fill) {
-  const size_t size = n_rows * n_columns;
-  std::unique_ptr<T[]> values(new T[std::max<size_t>(size, 1)]);
+  std::unique_ptr<T, decltype(&std::free)> values(static_cast<T*>(pages(n_rows * n_columns * sizeof(T))), &std::free);
   fill(values.get());
   T* data = values.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  nb::capsule owner(data, [](void* p) noexcept { std::free(p); });
   const size_t shape[2] = {n_rows, n_columns};
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(data, 2, shape, owner));
 }
@@ -82,6 +101,27 @@ nb::object multiply_py(nb::capsule blas, nb::ndarray<const T, nb::ndim<2>, nb::c
                    [&](T* out) { run(threads, [&](Crew& crew) { multiply(gemm, a, is_transposed, b, out, crew); }); });
 }
 
+template <class T>
+nb::object narrow_py(nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> A,
+                     nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> V,
+                     nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> bounds,
+                     nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> is_on, int threads) {
+  const MatrixOf<T> a = dense("A", A), v = dense("V", V);
+  check_size("V", v.n_rows, a.n_columns);
+  check(bounds.shape(0) >= 2, "bounds must have two numbers or more");
+  check_size("is_on", is_on.shape(0), bounds.shape(0) - 1);
+  check_size("a row of is_on", is_on.shape(1), v.n_columns);
+  const std::span<const int64_t> rows(bounds.data(), bounds.shape(0));
+  const int64_t whole[2] = {0, static_cast<int64_t>(a.n_columns)};
+  const bool has_groups = rows.size() > 2;
+  check(rows.front() == 0 && std::is_sorted(rows.begin(), rows.end()) && rows.back() == static_cast<int64_t>(a.n_rows),
+        "bounds must rise from 0 to the number of rows");
+  check(!has_groups || a.n_rows == a.n_columns, "a matrix with groups of rows must be square");
+  const Groups groups{rows, has_groups ? rows : std::span<const int64_t>(whole), is_on.data()};
+  return filled<T>(a.n_rows, v.n_columns,
+                   [&](T* out) { run(threads, [&](Crew& crew) { narrow_product(a, v, groups, out, crew); }); });
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -93,6 +133,10 @@ void bind_kernels(nb::module_& m) {
         "V"_a.noconvert(), "threads"_a);
   m.def("multiply", multiply_py<double>, "dgemm"_a, "A"_a.noconvert(), "B"_a.noconvert(), "is_transposed"_a,
         "threads"_a);
+  m.def("narrow_product", narrow_py<double>, "A"_a.noconvert(), "V"_a.noconvert(), "bounds"_a.noconvert(),
+        "is_on"_a.noconvert(), "threads"_a);
+  m.def("narrow_product_short", narrow_py<float>, "A"_a.noconvert(), "V"_a.noconvert(), "bounds"_a.noconvert(),
+        "is_on"_a.noconvert(), "threads"_a);
   m.def("multiply_short", multiply_py<float>, "sgemm"_a, "A"_a.noconvert(), "B"_a.noconvert(), "is_transposed"_a,
         "threads"_a);
 }

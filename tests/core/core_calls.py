@@ -779,6 +779,29 @@ def _(rng: Rng) -> Arguments:
     return {"sgemm": sgemm, **shapes, "is_transposed": True, "threads": threads(rng)}
 
 
+def _narrow(rng: Rng, dtype: type[np.floating[Any]]) -> Arguments:
+    sizes = rng.integers(0, 9, size=int(rng.integers(1, 4)))
+    n, k = int(sizes.sum()), int(rng.integers(0, 30))
+    m = n if len(sizes) > 1 else int(rng.integers(0, 9))
+    return {
+        "A": rng.normal(size=(n, m)).astype(dtype),
+        "V": rng.normal(size=(m, k)).astype(dtype),
+        "bounds": np.append(0, np.cumsum(sizes)),
+        "is_on": rng.integers(0, 2, size=(len(sizes), k)).astype(np.uint8),
+        "threads": threads(rng),
+    }
+
+
+@call("narrow_product")
+def _(rng: Rng) -> Arguments:
+    return _narrow(rng, np.float64)
+
+
+@call("narrow_product_short")
+def _(rng: Rng) -> Arguments:
+    return _narrow(rng, np.float32)
+
+
 def _pool(rng: Rng) -> Arguments:
     from scipy.linalg import cython_blas
 

@@ -10,7 +10,7 @@ import pytest
 
 import certifit as cf
 from certifit import kernels as ks
-from certifit.mathematics.kernels.tiles import multiply, symmetric_times
+from certifit.mathematics.kernels.tiles import multiply, narrow_times, symmetric_times
 
 RNG = np.random.default_rng(20)
 X, Z = RNG.normal(size=(300, 3)), RNG.normal(size=(270, 3))
@@ -203,3 +203,30 @@ def test_a_plain_function_is_tested_as_a_kernel_is():
     G = -((points - points.T) ** 2)
     assert refuted.vector @ G @ refuted.vector < 0
     assert ks.is_mercer(lambda X, Z: X @ Z.T, points)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_columns", [1, 7, 8, 12, 25, 60])
+def test_narrow_products_are_those_of_numpy_for_any_width_and_any_threads(dtype, n_columns):
+    rng = np.random.default_rng(n_columns)
+    A, V = rng.normal(size=(1301, 1301)).astype(dtype), rng.normal(size=(1301, n_columns)).astype(dtype)
+    products = []
+    for threads in (1, 3):
+        with cf.threads(threads):
+            products.append(narrow_times(A, V))
+    assert np.array_equal(*products)
+    exact = A.astype(np.float64) @ V.astype(np.float64)
+    assert np.abs(products[0] - exact).max() <= 1e3 * np.finfo(dtype).eps * np.sqrt(len(A))
+    few = narrow_times(np.ascontiguousarray(A[:37]), V)
+    assert np.abs(few - exact[:37]).max() <= 1e3 * np.finfo(dtype).eps * np.sqrt(len(A))
+
+
+def test_narrow_products_leave_out_blocks_of_rows_that_a_column_does_not_have():
+    rng = np.random.default_rng(0)
+    sizes, column_sets = np.array([130, 1, 1100, 70]), np.repeat([0, 1, 2], [3, 11, 5])
+    is_in = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1], [1, 1, 1]], dtype=np.uint8)
+    is_on = np.repeat(is_in[:, column_sets], sizes, axis=0)
+    G = rng.normal(size=(1301, 1301))
+    V = rng.normal(size=(1301, 19)) * is_on
+    product = narrow_times(G, V, np.append(0, np.cumsum(sizes)), is_in[:, column_sets])
+    assert np.allclose(product * is_on, (G @ V) * is_on, rtol=0, atol=1e-11)

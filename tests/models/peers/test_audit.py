@@ -7,6 +7,7 @@ import pytest
 from sklearn import linear_model as sk
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA as TheirPCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge as TheirKernelRidge
 from sklearn.svm import SVC, SVR, LinearSVC
@@ -185,3 +186,53 @@ def test_weights_of_classes_that_change_the_unit_are_refused():
         with pytest.raises(ValueError, match="class_weight as a dict"):
             cf.audit(model.fit(X, score > 0.5), X, score > 0.5)
     assert cf.audit(SVC(class_weight="balanced", tol=1e-7).fit(X, score > 0.5), X, score > 0.5).holds
+
+
+FLOWERS, SPECIES = load_iris(return_X_y=True)
+GAUSSIANS = [
+    LinearDiscriminantAnalysis(),
+    LinearDiscriminantAnalysis(store_covariance=True),
+    LinearDiscriminantAnalysis("lsqr", shrinkage=0.3, priors=[0.2, 0.3, 0.5]),
+    LinearDiscriminantAnalysis("eigen"),
+    QuadraticDiscriminantAnalysis(),
+    QuadraticDiscriminantAnalysis(solver="eigen", shrinkage=0.2, priors=[0.2, 0.3, 0.5]),
+]
+
+
+@pytest.mark.parametrize("model", GAUSSIANS, ids=str)
+def test_discriminants_are_at_the_largest_likelihood_until_their_means_are_moved(model):
+    fitted = model.fit(FLOWERS, SPECIES)
+    assert cf.audit(fitted, FLOWERS, SPECIES).holds
+    two = cf.audit(type(model)().fit(FLOWERS, SPECIES > 0), FLOWERS, SPECIES > 0)
+    assert two.holds and "the likelihood of Gaussian classes" in str(two)
+    fitted.means_ = fitted.means_ + 1e-5
+    assert not cf.audit(fitted, FLOWERS, SPECIES).holds
+
+
+def test_covariances_that_are_divided_by_fewer_are_the_same_fit_and_others_are_not():
+    quadratic = QuadraticDiscriminantAnalysis().fit(FLOWERS, SPECIES)
+    best = cf.GaussianDiscriminant("class").fit(FLOWERS, SPECIES).covariance_
+    axes = [np.linalg.eigh(covariance) for covariance in best]
+    quadratic.rotations_ = [vectors for _, vectors in axes]
+    for factor, is_held in ((1.0, True), (50 / 49, True), (1.05, False)):
+        quadratic.scalings_ = [factor * values for values, _ in axes]
+        assert cf.audit(quadratic, FLOWERS, SPECIES).holds is is_held
+    linear = LinearDiscriminantAnalysis().fit(FLOWERS, SPECIES)
+    state = cf.GaussianDiscriminant().fit(FLOWERS, SPECIES)
+    logs = np.log(state.priors_)
+    for times in (1.0, 147 / 150):
+        linear.coef_, linear.intercept_ = times * state.coef_, logs + times * (state.intercept_ - logs)
+        assert cf.audit(linear, FLOWERS, SPECIES).holds
+    linear.coef_ = linear.coef_ * (1 + 1e-6)
+    moved = cf.audit(linear, FLOWERS, SPECIES)
+    assert not moved.holds and "coef_ and intercept_ are not those" in str(moved)
+
+
+def test_discriminants_without_a_counterpart_are_refused():
+    for model, word in (
+        (QuadraticDiscriminantAnalysis(reg_param=0.1), "reg_param"),
+        (LinearDiscriminantAnalysis(priors=[0.2, 0.3, 0.5]), "solver='lsqr'"),
+        (LinearDiscriminantAnalysis("lsqr", shrinkage="auto"), "shrinkage"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            cf.audit(model.fit(FLOWERS, SPECIES), FLOWERS, SPECIES)

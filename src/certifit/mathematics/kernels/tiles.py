@@ -16,7 +16,7 @@ from certifit.data.columns import Array
 from certifit.runtime import core, in_order, n_threads, one_blas_thread
 
 TILE = 256  # rows of a tile that NumPy evaluates: a megabyte for a thousand columns
-NARROW = (8, 100)  # columns that are faster as rows of the first factor, which the BLAS packs once
+NARROW = 128  # columns up to which a large matrix is read as it is
 FORMS = ("linear", "polynomial", "gaussian")
 
 
@@ -45,13 +45,26 @@ def multiply(A: Array, B: Array, *, transposed: bool = False) -> Array:
     return product.reshape(-1) if B.ndim == 1 else product
 
 
+def narrow_times(A: Array, V: Array, bounds: Array | None = None, is_on: Array | None = None) -> Array:
+    """A V for few columns, both float64 or both float32; the core reads A as it is, where a BLAS would copy it first.
+
+    bounds: of groups of rows of a square A; is_on: groups x columns, where a column of V is not 0 and its product is
+    wanted. What a column's product is in other groups is not defined.
+    """
+    make = core.narrow_product_short if A.dtype == np.float32 else core.narrow_product
+    if bounds is None or is_on is None:
+        bounds, is_on = np.array([0, len(A)]), np.ones((1, V.shape[1]), dtype=np.uint8)
+    product: Array = make(A, np.ascontiguousarray(V), bounds, np.ascontiguousarray(is_on, dtype=np.uint8), n_threads())
+    return product
+
+
 @one_blas_thread
 def symmetric_times(G: Array, V: Array) -> Array:
-    """G V of a symmetric matrix; one column by its lower half alone: half the memory is read. Some as (V'G)'."""
-    if len(G) >= TILE and NARROW[0] <= V.shape[1] <= NARROW[1]:
-        return np.ascontiguousarray(multiply(np.ascontiguousarray(V.T), G).T)
-    if V.shape[1] != 1 or len(G) < TILE:
+    """G V of a symmetric matrix; one column by its lower half alone: half the memory is read."""
+    if len(G) < TILE or V.shape[1] > NARROW:
         return multiply(G, V)
+    if V.shape[1] > 1:
+        return narrow_times(dense(G), dense(V))
     product: Array = dsymv(1.0, G.T, np.ascontiguousarray(V[:, 0]))
     return product[:, None]
 

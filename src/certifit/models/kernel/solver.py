@@ -14,7 +14,7 @@ import scipy.linalg
 
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.algebra import Kernel
-from certifit.mathematics.kernels.tiles import multiply, symmetric_times
+from certifit.mathematics.kernels.tiles import multiply, narrow_times, symmetric_times
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, time_is_up
 from certifit.models.kernel.task import KernelRidgeTask, KernelState
@@ -144,7 +144,7 @@ class ConjugateGradients:
 
     def __init__(self, G: Array, root: Array, F: Array, alphas: Array, aim: float, *, is_centred: bool = False) -> None:
         self.G, self.root, self.F, self.alphas, self.aim = G, root, F, alphas, aim
-        self.is_centred = is_centred
+        self.F_transposed, self.is_centred = np.ascontiguousarray(F.T), is_centred
         inner = multiply(F, F, transposed=True)
         if len(alphas) == 1:
             inner.flat[:: len(inner) + 1] += alphas[0]
@@ -160,8 +160,8 @@ class ConjugateGradients:
         return np.asarray(self.vectors @ (inverse * (self.vectors.T @ V)))
 
     def _preconditioned(self, R: Array, alphas: Array) -> Array:
-        inner = self._inner(multiply(self.F, R, transposed=True), alphas)
-        return np.asarray((R - multiply(self.F, inner)) / alphas)
+        inner = self._inner(narrow_times(self.F_transposed, R), alphas)
+        return np.asarray((R - narrow_times(self.F, inner)) / alphas)
 
     def _times(self, V: Array, alphas: Array) -> Array:
         root = self.root[:, None]

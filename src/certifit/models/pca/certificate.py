@@ -133,7 +133,9 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     # The factor is 0 where squares of such numbers are none in float64: a variance of 0 is still 0.
     stated = np.divide(state.variances, task.factor, out=np.zeros(k), where=state.variances != 0)
     task.refine_for(float(stated[stated > 0].min(initial=task.total)))
-    AV = task.product(V)
+    probes = _probes(V) if task.eigenvalues() is None else np.zeros((d, 0))
+    images = task.product(np.hstack([V, probes]))  # one reading of the matrix, or of the rows, for both
+    AV = images[:, :k]
     variances = np.einsum("ij,ij->j", V, AV)  # v'Av
     scale = max(float(variances.max()), TINY)
     residuals = np.linalg.norm((AV - V * stated) / scale, axis=0) * scale  # squares of small ones would vanish
@@ -141,7 +143,7 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     residual = float(np.nan_to_num(residuals, nan=np.inf).max()) / surely if surely > 0 else np.inf
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
     explained = float(variances.sum())
-    outside = _rest(task, V, variances)
+    outside = _rest(task, V, variances, images[:, k:])
     rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + outside.rounding + TINY
     missed = max(outside.best - explained, 0.0) / max(task.total, TINY)
     placed = _misplaced(task, state)
@@ -186,10 +188,10 @@ class _Rest:
     rounding: float
 
 
-def _rest(task: VarianceTask, V: Array, variances: Array) -> _Rest:
+def _rest(task: VarianceTask, V: Array, variances: Array, probed: Array) -> _Rest:
     k, values = len(variances), task.eigenvalues()
     if values is None:
-        beyond, outside = _probed(task, V)
+        beyond, outside = _probed(task, V, probed)
         best = float(np.sort(np.concatenate([variances, beyond]))[::-1][:k].sum())
         return _Rest(best, float(beyond[0]) if len(beyond) else 0.0, outside * task.total, outside, 0.0)
     scale = max(float(variances.max()), TINY)
@@ -227,22 +229,28 @@ def _digits(values: Array, beyond: float, errors: Array, has_more: bool) -> Arra
     return np.where((gap > errors) & (values > 0), np.clip(digits, 0.0, MOST_DIGITS), 0.0)
 
 
-def _probed(task: VarianceTask, V: Array) -> tuple[Array, float]:
+def _probes(V: Array) -> Array:
+    """Random directions outside the span of V."""
+    d, k = V.shape
+    w = np.random.default_rng(PROBE_SEED).standard_normal((d, max(min(PROBES, d - k), 0)))
+    return np.asarray(w - V @ (V.T @ w))
+
+
+def _probed(task: VarianceTask, V: Array, image: Array) -> tuple[Array, float]:
     """Variances that random directions find outside the span of V, and a bound on the largest, of the total.
 
-    B = (I - VV')A(I - VV'). For Gaussian w_1 .. w_r the norm of B^q is at most 10 sqrt(2/pi) max |B^q w_i| but with
-    probability 10^-r (Halko, Martinsson and Tropp 2011, lemma 4.1).
+    image: A times `_probes(V)`. B = (I - VV')A(I - VV'). For Gaussian w_1 .. w_r the norm of B^q is at most
+    10 sqrt(2/pi) max |B^q w_i| but with probability 10^-r (Halko, Martinsson and Tropp 2011, lemma 4.1).
     """
     d, k = V.shape
-    r = min(PROBES, d - k)
-    if r <= 0:
+    r = image.shape[1]
+    if r == 0:
         return np.zeros(0), 0.0
-    w = np.random.default_rng(PROBE_SEED).standard_normal((d, r))
-    w -= V @ (V.T @ w)
+    w = _probes(V) if r == d - k else np.zeros((d, r))
     size = np.zeros(r)  # logarithm of |B^q w|
-    for _ in range(PROBE_PASSES if r < d - k else 0):
-        image = task.product(w)
-        image -= V @ (V.T @ image)
+    for step in range(PROBE_PASSES if r < d - k else 0):
+        image = image if step == 0 else task.product(w)
+        image = image - V @ (V.T @ image)
         norms = np.maximum(np.linalg.norm(image, axis=0), TINY)
         size += np.log(norms)
         w = image / norms

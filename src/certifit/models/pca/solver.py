@@ -146,20 +146,20 @@ def by_products(task: VarianceTask, k: int, tolerance: float, max_iter: int, see
         inner = basis.T @ image
         values, turn = scipy.linalg.eigh((inner + inner.T) / 2)
         values, turn = np.maximum(values[::-1], 0.0), turn[:, ::-1]
-        best, its_image = basis @ turn[:, : 2 * width], image @ turn[:, : 2 * width]
-        residuals = its_image[:, :width] - best[:, :width] * values[:width]
+        residuals = image @ turn[:, :width] - basis @ (turn[:, :width] * values[:width])
         sizes = np.linalg.norm(residuals, axis=0)
         residual = float(sizes[:k].max() / max(values[0], np.finfo(float).tiny))
         steps.add(residual=residual)
         if residual <= tolerance / 10 or iteration == max_iter or steps.is_over:
             break
         if basis.shape[1] + width > most:
-            basis, image = best, its_image
+            basis, image = basis @ turn[:, : 2 * width], image @ turn[:, : 2 * width]
+            turn = np.eye(basis.shape[1])
         new = _new_directions(basis, residuals[:, sizes > tolerance / 100 * values[0]])
         if new.shape[1] == 0:
             break
         basis, image = np.hstack([basis, new]), np.hstack([image, task.product(new)])
-    return values[: 2 * width], _orthonormal(best), steps
+    return values[: 2 * width], _orthonormal(basis @ turn[:, : 2 * width]), steps
 
 
 def _new_directions(basis: Array, candidates: Array) -> Array:

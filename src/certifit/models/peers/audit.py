@@ -31,7 +31,7 @@ class Audit:
     name: of the class; objective: what it minimises, in its own units; converted: the same model in certifit, fitted
     to the same rows: its optimum; certificate: that of the solution audited. names, coefficients, optimum, digits:
     every coefficient that was audited, that of the optimum, and to how many digits they agree; none where the optimum
-    itself is not proven or not unique, or the model has no coefficients.
+    itself is not proven or not unique, or the model has no coefficients. unit: of the certificate's value.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Audit:
     coefficients: tuple[float, ...] = ()
     optimum: tuple[float, ...] = ()
     digits: tuple[int, ...] = ()
+    unit: str = "(relative)"
 
     @property
     def holds(self) -> bool:
@@ -61,9 +62,9 @@ class Audit:
         if not np.isfinite(value):
             return f"Nothing is proven of this {self.name}: {self.certificate.sentences()[0]}"
         if self.holds:
-            return f"This {self.name} is at its optimum: its objective is proven to be within {value:.1e} (relative)."
+            return f"This {self.name} is at its optimum: its objective is proven to be within {value:.1e} {self.unit}."
         return (
-            f"This {self.name} stopped above its optimum: its objective can be up to {value:.1e} (relative) above the "
+            f"This {self.name} stopped above its optimum: its objective can be up to {value:.1e} {self.unit} above the "
             f"best possible. Asked was {self.certificate.tolerance:.0e}. {WHAT_TO_DO}"
         )
 
@@ -101,8 +102,9 @@ def audit(
     """The certificate of a fitted model of scikit-learn, statsmodels or glum, computed from its coefficients alone.
 
     model : a fitted LinearRegression, Ridge, Lasso, ElasticNet, HuberRegressor, LogisticRegression, PoissonRegressor,
-        GammaRegressor, PCA, KernelRidge, SVC, SVR or LinearSVC of scikit-learn, the results of OLS, Logit or GLM of
-        statsmodels, or a GeneralizedLinearRegressor of glum
+        GammaRegressor, PCA, KernelRidge, SVC, SVR, LinearSVC, LinearDiscriminantAnalysis or
+        QuadraticDiscriminantAnalysis of scikit-learn, the results of OLS, Logit or GLM of statsmodels, or a
+        GeneralizedLinearRegressor of glum
     X, y, sample_weight : what it was fitted to; for statsmodels the columns as they were given, with the constant
     tol : the relative excess that counts as converged; None is the default of the model of certifit
 
@@ -132,7 +134,7 @@ def audit(
     certificate = audited.certify(X, y, **roles)
     if not np.isfinite(certificate.value):
         certificate = replace(certificate, value=_above_optimum(audited, ours, X, y, roles))
-    return Audit(name, peer.objective, ours, certificate, *_compared(audited, ours))
+    return Audit(name, peer.objective, ours, certificate, *_compared(audited, ours), unit=peer.unit)
 
 
 def _above_optimum(audited: BaseEstimator, ours: BaseEstimator, X: UserRows, y: UserTarget, roles: Params) -> float:
@@ -150,7 +152,7 @@ def _above_optimum(audited: BaseEstimator, ours: BaseEstimator, X: UserRows, y: 
 
 
 def _refuse_unfitted(model: BaseEstimator, name: str) -> None:
-    if not any(hasattr(model, fitted) for fitted in ("coef_", "params", "components_", "dual_coef_")):
+    if not any(hasattr(model, fitted) for fitted in ("coef_", "params", "components_", "dual_coef_", "means_")):
         raise ValueError(f"This {name} is not fitted. Call fit first.")
     for role in ("offset", "exposure", "freq_weights", "var_weights"):
         values = getattr(getattr(model, "model", None), role, None)
@@ -200,7 +202,9 @@ Compared = tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...], tuple[in
 
 def _compared(audited: BaseEstimator, ours: BaseEstimator) -> Compared:
     """Names, audited values, values of the optimum and right digits of the coefficients."""
-    if not hasattr(ours, "coef_") or not ours.certificate_.holds or _is_shared(ours):
+    if not hasattr(ours, "fit_intercept") or not hasattr(ours, "coef_"):
+        return (), (), (), ()
+    if not ours.certificate_.holds or _is_shared(ours):
         return (), (), (), ()
     columns = list(ours.column_names_)
     values, best = np.atleast_2d(audited.coef_), np.atleast_2d(ours.coef_)

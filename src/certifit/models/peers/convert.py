@@ -7,10 +7,15 @@ from importlib import import_module
 from sklearn.base import BaseEstimator
 
 from certifit.models.adapter import learner_of, origins_of
+from certifit.models.peers.discriminants import DISCRIMINANTS
 from certifit.models.peers.margins import MARGINS
 from certifit.models.peers.table import GLUM, SKLEARN, STATSMODELS, Peer, Sizes
 
-PEERS: dict[str, dict[str, Peer]] = {"sklearn": SKLEARN | MARGINS, "statsmodels": STATSMODELS, "glum": GLUM}
+PEERS: dict[str, dict[str, Peer]] = {
+    "sklearn": SKLEARN | MARGINS | DISCRIMINANTS,
+    "statsmodels": STATSMODELS,
+    "glum": GLUM,
+}
 PLACES = {"PCA": "decomposition", "LinearSVC": "svm"}  # of scikit-learn's models that are not among its linear ones
 
 

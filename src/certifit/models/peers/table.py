@@ -52,13 +52,14 @@ class Peer:
     """A model of another library. objective: its own, in its own units. ours: its parameters -> the model here.
 
     theirs: our parameters and sizes -> its parameters, None where there is no way back.
-    place: writes the solution of a fitted one into our fitted model.
+    place: writes the solution of a fitted one into our fitted model. unit: of the certificate's value, in words.
     """
 
     objective: str
     ours: Callable[[Params, Sizes], BaseEstimator]
     theirs: Callable[[Params, Sizes], Values] | None
     place: Callable[[BaseEstimator, BaseEstimator], None]
+    unit: str = "(relative)"
 
 
 def refuse(params: Params, **legal: object) -> None:

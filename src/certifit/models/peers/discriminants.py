@@ -1,0 +1,123 @@
+"""Discriminant analysis of scikit-learn: its divisors, its scores and its covariances in the terms of ours.
+
+Versions before 1.9 divide the covariances of QuadraticDiscriminantAnalysis by n_k - 1 and those behind the boundary of
+LinearDiscriminantAnalysis(solver="svd") by n - classes; the largest likelihood divides by n_k and n. A solution that
+was divided by less is brought to that first: the same fit in another unit is no fault.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from certifit.data.columns import Array
+from certifit.models.discriminant.model import GaussianDiscriminant
+from certifit.models.discriminant.task import GaussianState
+from certifit.models.learner import Params
+from certifit.models.peers.table import Peer, Sizes, refuse
+from certifit.statistics.residual import TINY
+
+AGREE = 1e-8  # of the terms of a boundary: how far scikit-learn's may be from that of its own covariance
+OF_STATE = "nats per row of the likelihood, and of every prior, mean and covariance, relative"
+
+
+def _shrinkage(params: Params) -> float:
+    refuse(params, covariance_estimator=None)
+    if isinstance(params["shrinkage"], str):
+        raise ValueError("shrinkage='auto' is chosen from the rows. Give shrinkage the number that it chose.")
+    return float(params["shrinkage"] or 0.0)
+
+
+def _linear(params: Params, sizes: Sizes) -> BaseEstimator:
+    if params["solver"] == "svd" and params["priors"] is not None:
+        raise ValueError(
+            "solver='svd' does not weigh the classes' covariances by the priors given, and no model here does so. Use "
+            "solver='lsqr'."
+        )
+    return GaussianDiscriminant("shared", shrinkage=_shrinkage(params), priors=params["priors"])
+
+
+def _quadratic(params: Params, sizes: Sizes) -> BaseEstimator:
+    refuse(params, reg_param=0.0)
+    return GaussianDiscriminant("class", shrinkage=_shrinkage(params), priors=params["priors"])
+
+
+def _place_linear(model: BaseEstimator, ours: BaseEstimator) -> None:
+    """Priors, means, the covariance where it is stored (ours where it is not: then the boundary speaks for it)."""
+    covariance, roots = ours.covariance_, ours.roots_
+    if hasattr(model, "covariance_"):
+        covariance = np.ascontiguousarray(model.covariance_, dtype=np.float64)
+        roots = _root(covariance)[None]
+    _write(model, ours, covariance, roots)
+    state = GaussianState(ours.priors_, ours.means_, covariance, roots, ours.redundant_)
+    coef, intercept = _boundary(model, ours)
+    # Theirs differs from that of the state by rounding alone: the certificate is about the state.
+    agrees = state.has_boundary(coef, intercept, AGREE)
+    ours.coef_, ours.intercept_ = state.boundary() if agrees else (coef, intercept)
+
+
+def _boundary(model: BaseEstimator, ours: BaseEstimator) -> tuple[Array, Array]:
+    """Coefficients and intercepts of a fitted LinearDiscriminantAnalysis as those of `GaussianState.boundary`."""
+    coef, intercept = np.array(model.coef_, dtype=np.float64), np.array(model.intercept_, dtype=np.float64)
+    priors, n, n_classes = ours.priors_, float(ours.data_["n_rows"]), len(model.classes_)
+    if model.solver != "svd" and n_classes > 2:  # scores about 0, ours about the mean of all
+        mean = priors @ coef
+        coef, intercept = coef - mean, intercept + float(mean @ (priors @ ours.means_)) / 2
+    if model.solver == "svd":
+        ratio = float(np.sum(coef * ours.coef_)) / max(float(np.sum(np.square(ours.coef_))), TINY)
+        times = _to_our_divisor(ratio, (n - n_classes) / n)
+        logs = np.log(priors) if n_classes > 2 else np.log(priors[1:] / priors[:1])
+        coef, intercept = coef * times, logs + (intercept - logs) * times
+    return coef, intercept
+
+
+def _place_quadratic(model: BaseEstimator, ours: BaseEstimator) -> None:
+    """Priors, means, and covariances from their axes."""
+    axes = zip(model.rotations_, model.scalings_, strict=True)
+    covariances = np.array([(rotation * scaling) @ rotation.T for rotation, scaling in axes])
+    for k, (best, n) in enumerate(zip(ours.covariance_, ours.class_count_, strict=True)):
+        ratio = float(np.trace(covariances[k])) / max(float(np.trace(best)), TINY)
+        covariances[k] *= _to_our_divisor(ratio, n / max(n - 1.0, 1.0))
+    covariances = np.ascontiguousarray((covariances + covariances.transpose(0, 2, 1)) / 2)
+    _write(model, ours, covariances, np.array([_root(covariance) for covariance in covariances]))
+
+
+def _to_our_divisor(ratio: float, factor: float) -> float:
+    """1 / factor where a solution is to ours rather as `factor` than as 1."""
+    return 1.0 / factor if abs(ratio - factor) < abs(ratio - 1.0) else 1.0
+
+
+def _root(covariance: Array) -> Array:
+    """The lower triangle T with covariance^-1 = T'T."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "A covariance of this model is singular to rounding: columns repeat others. Leave them out and fit again."
+        ) from error
+    return np.ascontiguousarray(np.tril(np.linalg.solve(factor, np.eye(len(factor)))))
+
+
+def _write(model: BaseEstimator, ours: BaseEstimator, covariance: Array, roots: Array) -> None:
+    ours.priors_ = np.ascontiguousarray(model.priors_, dtype=np.float64)
+    ours.means_ = np.ascontiguousarray(model.means_, dtype=np.float64)
+    ours.covariance_, ours.roots_ = covariance, np.ascontiguousarray(roots)
+
+
+LIKELIHOOD = "the likelihood of Gaussian classes, to be largest"
+DISCRIMINANTS: dict[str, Peer] = {
+    "LinearDiscriminantAnalysis": Peer(
+        f"{LIKELIHOOD}, one covariance for all; a boundary of covariances divided by n - classes counts as that of n",
+        _linear,
+        None,
+        _place_linear,
+        f"({OF_STATE}; its boundary agrees with theirs to {AGREE:.0e} of its terms)",
+    ),
+    "QuadraticDiscriminantAnalysis": Peer(
+        f"{LIKELIHOOD}, a covariance per class; those divided by n_k - 1 count as divided by n_k",
+        _quadratic,
+        None,
+        _place_quadratic,
+        f"({OF_STATE})",
+    ),
+}
