@@ -23,8 +23,8 @@ from certifit.models.kernel.solver import pivoted_factor
 
 RANK = 600  # of the preconditioner
 AIM = 1e-9  # of the right-hand side: a residual of every fit
-STAGE = 2.5e-5  # of its right-hand side: how far float32 goes before the residual is computed again
-STAGES = 6
+STAGE = 2e-5  # of its right-hand side: how far float32 goes before the residual is computed again
+STAGES = 10
 MOST_STEPS = 400  # of conjugate gradients in a stage
 FAINT = 1e-6  # of the largest: an eigenvalue of the preconditioner that float32 does not hold
 LEAST = np.finfo(np.float32).tiny
@@ -102,7 +102,8 @@ class FoldSystems:
             size = np.linalg.norm(R[:, on], axis=0)
             asked = np.maximum(0.5 * aim[on] / size, STAGE)
             step = self._short_solve((R[:, on] / size).astype(np.float32), columns.only(on), asked)
-            X[:, on] += np.where(np.isfinite(step).all(axis=0), step, 0.0) * size
+            step = np.where(np.isfinite(step).all(axis=0), step, 0.0)
+            X[:, on] += self._projected(step, roots[:, on]) * size  # float32 leaves some of s in it
             fitted[:, on] = self.kernel.times(self.points, self.points, roots[:, on] * X[:, on])
             R = right - self._projected(roots * fitted, roots) - columns.alpha * X
             on = ~(np.linalg.norm(R, axis=0) <= aim)
