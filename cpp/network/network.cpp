@@ -11,6 +11,7 @@ namespace certifit {
 namespace {
 
 constexpr size_t tile_rows = 128;         // most rows of a tile of a batch
+constexpr size_t small_tile_rows = 1024;  // of a batch that one thread goes through
 constexpr size_t least_work = 4'000'000;  // rows times parameters of a batch: smaller ones do not pay for waiting
 constexpr size_t block_rows = 1024;       // rows whose gradient is one summand
 constexpr size_t stretch = 2048;          // parameters that are stepped at a time: all that a step reads stays near
@@ -33,7 +34,9 @@ class Team {
         pace_(pace),
         state_(state),
         crew_(crew),
-        n_tiles_((pace.batch + tile_rows - 1) / tile_rows) {
+        is_small_(pace.batch * layout.n_parameters() < least_work) {
+    const size_t rows_of_tile = is_small_ ? small_tile_rows : tile_rows;
+    n_tiles_ = (pace.batch + rows_of_tile - 1) / rows_of_tile;
     const size_t most = (pace.batch + n_tiles_ - 1) / n_tiles_;
     for (size_t k = 0; k < n_tiles_; ++k) {
       tiles_.push_back(std::make_unique<Tile<T>>(gemm, layout, loss, most));
@@ -43,8 +46,7 @@ class Team {
   }
 
   void run(int n_threads) {
-    const size_t size = pace_.batch * layout_.n_parameters();
-    const size_t n_helpers = size < least_work ? 0 : std::min<size_t>(std::max(n_threads, 1), n_tiles_) - 1;
+    const size_t n_helpers = is_small_ ? 0 : std::min<size_t>(std::max(n_threads, 1), n_tiles_) - 1;
     std::vector<std::thread> helpers;
     std::atomic<size_t> n_members{0};  // 0: not settled yet
     try {
@@ -136,6 +138,7 @@ class Team {
   const Pace& pace_;
   Training<T>& state_;
   Crew& crew_;
+  bool is_small_;  // by sizes alone, so that tiles do not depend on the number of threads
   size_t n_tiles_;
   std::vector<std::unique_ptr<Tile<T>>> tiles_;
   std::vector<std::vector<T>> gradients_;

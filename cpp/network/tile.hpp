@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "network.hpp"
+#include "update.hpp"
 
 namespace certifit {
 
@@ -18,6 +19,42 @@ void product(GemmOf<T> gemm, bool of_a, bool of_b, size_t a, size_t b, size_t k,
   T one = 1;
   if (a == 0 || b == 0) return;
   gemm(&first, &second, &m, &n, &kk, &one, const_cast<T*>(B), &la, const_cast<T*>(A), &lb, &beta, C, &lc);
+}
+
+// The products of a layer with one output, whose matrix is a row: no call of the BLAS, which is slow on these.
+// z = X w + beta z.
+template <class T>
+void row_scores(size_t n, size_t d, const T* X, const T* w, T beta, T* z) {
+  constexpr size_t width = sizeof(Pack<T>) / sizeof(T);
+  for (size_t i = 0; i < n; ++i, X += d) {
+    Pack<T> sums{};
+    size_t j = 0;
+    for (; j + width <= d; j += width) {
+      Pack<T> x, weights;
+      std::memcpy(&x, X + j, sizeof x);
+      std::memcpy(&weights, w + j, sizeof weights);
+      sums += x * weights;
+    }
+    T sum = 0;
+    for (size_t k = 0; k < width; ++k) sum += sums[k];
+    for (; j < d; ++j) sum += X[j] * w[j];
+    z[i] = beta == 0 ? sum : beta * z[i] + sum;
+  }
+}
+
+// g = X'p + beta g.
+template <class T>
+void row_gradient(size_t n, size_t d, const T* X, const T* p, T beta, T* g) {
+  if (beta == 0) std::fill(g, g + d, T(0));
+  for (size_t i = 0; i < n; ++i, X += d)
+    for (size_t j = 0; j < d; ++j) g[j] += p[i] * X[j];
+}
+
+// below = p w'.
+template <class T>
+void row_costate(size_t n, size_t d, const T* p, const T* w, T* below) {
+  for (size_t i = 0; i < n; ++i, below += d)
+    for (size_t j = 0; j < d; ++j) below[j] = p[i] * w[j];
 }
 
 // l = r^2 / 2 up to `delta`, linear beyond it; r = z - y.
@@ -73,8 +110,13 @@ class Tile {
         const T* bias = parameters + layout_.bias_at(t);
         for (size_t i = 0; i < n_; ++i) std::copy(bias, bias + out, state + i * out);
       }
-      product<T>(gemm_, false, true, n_, out, in, states_[t].data(), in, parameters + layout_.weights_at(t), in,
-                 layout_.has_bias(t) ? T(1) : T(0), state);
+      const T *weights = parameters + layout_.weights_at(t), *inputs = states_[t].data();
+      const T beta = layout_.has_bias(t) ? T(1) : T(0);
+      if (out == 1) {
+        row_scores(n_, in, inputs, weights, beta, state);
+      } else {
+        product<T>(gemm_, false, true, n_, out, in, inputs, in, weights, in, beta, state);
+      }
       if (t + 1 < layout_.n_layers()) activate(state, n_ * out);
     }
   }
@@ -99,8 +141,13 @@ class Tile {
     T *costate = costate_.data(), *below = below_.data();
     for (size_t t = layout_.n_layers(); t-- > 0;) {
       const size_t in = layout_.sizes[t], out = layout_.sizes[t + 1];
-      product<T>(gemm_, true, false, out, in, n_, costate, out, states_[t].data(), in, beta,
-                 gradient + layout_.weights_at(t));
+      const T *weights = parameters + layout_.weights_at(t), *inputs = states_[t].data();
+      T* slope = gradient + layout_.weights_at(t);
+      if (out == 1) {
+        row_gradient(n_, in, inputs, costate, beta, slope);
+      } else {
+        product<T>(gemm_, true, false, out, in, n_, costate, out, inputs, in, beta, slope);
+      }
       if (layout_.has_bias(t)) {
         T* bias = gradient + layout_.bias_at(t);
         if (beta == 0) std::fill(bias, bias + out, T(0));
@@ -108,7 +155,11 @@ class Tile {
           for (size_t j = 0; j < out; ++j) bias[j] += costate[i * out + j];
       }
       if (t == 0) return;
-      product<T>(gemm_, false, false, n_, in, out, costate, out, parameters + layout_.weights_at(t), in, T(0), below);
+      if (out == 1) {
+        row_costate(n_, in, costate, weights, below);
+      } else {
+        product<T>(gemm_, false, false, n_, in, out, costate, out, weights, in, T(0), below);
+      }
       slopes(states_[t].data(), below, n_ * in);
       std::swap(costate, below);
     }

@@ -70,16 +70,16 @@ def test_hidden_units_are_the_states_of_the_layer(network):
 
 def test_the_width_that_is_ringed_is_that_of_the_model(local):
     model, x = local
-    taus, errors, best = drawn_widths(model.curve_)
-    assert taus[best] == model.tau_ and errors[best] == errors.min()
+    taus, errors, chosen = drawn_widths(model.curve_, model.tau_)
+    assert taus[chosen] == model.tau_ and errors[chosen] == errors.min()
     cf.TauDisplay.from_estimator(model)
     display = cf.LocalFitDisplay.from_estimator(model, 2.0)
     assert np.interp(2.0, display.places, display.line) == pytest.approx(model.predict([[2.0]])[0], abs=1e-3)
     lines = cf.LocalWidthsDisplay.from_estimator(model, x[:, None], np.sin(x), taus=(0.1, 1e6)).lines_
     straight = lines[1e6].get_ydata()
     assert np.allclose(np.diff(straight, 2), 0, atol=1e-9)
-    with pytest.raises(ValueError, match="there is no curve"):
-        cf.TauDisplay.from_estimator(cf.LocallyWeightedRegression(1.0).fit(x[:, None], np.sin(x)))
+    curve = cf.LocallyWeightedRegression(1.0).fit(x[:, None], np.sin(x)).leave_one_out()
+    assert len(curve) == 15 and np.allclose(curve[curve[:, 0] != 1.0], model.curve_, rtol=1e-9)
 
 
 def test_conditions_are_those_of_the_certificate(local):

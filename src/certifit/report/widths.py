@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.evaluation.pictures.local import drawn_widths
 from certifit.report import text
 from certifit.report.facts import Fit
 from certifit.report.text import Table
 
 N_WORST = 5
+MOST_ROWS = 3000  # whose errors by leave-one-out are made for the picture
 
 
 def width_facts(fit: Fit) -> Table | None:
@@ -19,7 +21,8 @@ def width_facts(fit: Fit) -> Table | None:
     if "widths" not in fit.sections:
         return None
     model = fit.model
-    taus, errors, best = drawn_widths(model.curve_)
+    is_small = len(model.curve_) or len(model.X_fit_) <= MOST_ROWS
+    taus, errors, chosen = drawn_widths(model.leave_one_out() if is_small else model.curve_, model.tau_)
     sizes = np.sort(model.conditions())[::-1]
     n_singular = int(np.isinf(sizes).sum())
     finite = sizes[np.isfinite(sizes)]
@@ -27,27 +30,33 @@ def width_facts(fit: Fit) -> Table | None:
         "tau": float(model.tau_),
         "taus": taus.tolist(),
         "errors": errors.tolist(),
-        "best": best,
+        "chosen": chosen,
         "degrees": float(model.degrees_),
         "n_points": len(sizes),
         "n_singular": n_singular,
         "worst": finite[:N_WORST].tolist(),
         "median": float(np.median(finite)) if len(finite) else None,
-        "sentences": _sentences(model, taus, best, finite, n_singular),
+        "sentences": _sentences(model, taus, errors, finite, n_singular),
     }
 
 
-def _sentences(model: Any, taus: np.ndarray, best: int, finite: np.ndarray, n_singular: int) -> list[str]:
-    tau, degrees = float(model.tau_), float(model.degrees_)
-    chosen = "was given" if best < 0 else f"has the least error by leave-one-out of {len(taus)} widths"
-    sentences = [f"The width tau = {text.number(tau)} {chosen}; the fit is worth {text.number(degrees, 3)} parameters."]
-    if best >= 0 and best in (0, len(taus) - 1):
-        side = "narrowest" if best == 0 else "widest"
-        sentences.append(f"It is the {side} one that was tried: another may do better still.")
-    if len(finite):
+def _sentences(model: Any, taus: Array, errors: Array, finite: Array, n_singular: int) -> list[str]:
+    tau, degrees = text.number(float(model.tau_)), text.number(float(model.degrees_), 3)
+    sentences = [f"The width is tau = {tau}; the fit is worth {degrees} parameters."]
+    if len(taus):
+        best = int(np.argmin(errors))
         sentences.append(
-            f"The worst condition of a local system is {text.power(float(finite[0]))}: coefficients there lose about "
-            f"{max(round(2 * float(np.log10(max(finite[0], 1.0)))), 0)} of 16 digits."
+            f"Of {len(taus)} widths the least mean squared error by leave-one-out is {text.number(errors[best])}, at "
+            f"tau = {text.number(taus[best])}."
+        )
+        if best in (0, len(taus) - 1):
+            side = "narrowest" if best == 0 else "widest"
+            sentences.append(f"It is the {side} one that was tried: another may do better still.")
+    if len(finite):
+        digits = max(round(2 * float(np.log10(max(finite[0], 1.0)))), 0)
+        sentences.append(
+            f"The worst condition of a local system is {text.number(float(finite[0]), 2)}: its coefficients lose about "
+            f"{digits} of 16 digits."
         )
     if n_singular:
         sentences.append(f"At {text.plural(n_singular, 'point')} the rows near it hardly determine the coefficients.")

@@ -14,12 +14,11 @@ from certifit.evaluation.pictures import new_axes
 from certifit.models.adapter import sections_of
 
 
-def drawn_widths(curve: Array) -> tuple[Array, Array, int]:
-    """Widths, mean squared errors by leave-one-out, and the place of the least; widths without an error left out."""
+def drawn_widths(curve: Array, tau: float) -> tuple[Array, Array, int]:
+    """Widths, mean squared errors by leave-one-out, and the place of a width tau; those without an error left out."""
     table = np.asarray(curve, dtype=np.float64).reshape(-1, 2)
     table = table[np.isfinite(table).all(axis=1)]
-    best = len(table) - 1 - int(np.argmin(table[::-1, 1])) if len(table) else -1
-    return table[:, 0], table[:, 1], best
+    return table[:, 0], table[:, 1], int(np.argmin(np.abs(table[:, 0] - tau))) if len(table) else -1
 
 
 def _refuse_other(model: Any) -> None:
@@ -34,28 +33,25 @@ class TauDisplay:
     Parameters
     ----------
     taus, errors : one number per width
-    best : place of the least error
+    chosen : place of the width of the model
 
     Attributes after `plot`: `ax_`, `figure_`, `line_`.
     """
 
-    def __init__(self, taus: Array, errors: Array, best: int) -> None:
-        self.taus, self.errors, self.best = taus, errors, best
+    def __init__(self, taus: Array, errors: Array, chosen: int) -> None:
+        self.taus, self.errors, self.chosen = taus, errors, chosen
 
     @classmethod
     def from_estimator(cls, model: Any, *, ax: Any = None) -> TauDisplay:
-        """Draw the widths that a LocallyWeightedRegression(tau=None) tried."""
+        """Draw the widths that a LocallyWeightedRegression(tau=None) tried, or 14 and its own where tau was given."""
         _refuse_other(model)
-        taus, errors, best = drawn_widths(model.curve_)
-        if best < 0:
-            raise ValueError("The model was given its tau: there is no curve. Fit with tau=None.")
-        return cls(taus, errors, best).plot(ax)
+        return cls(*drawn_widths(model.leave_one_out(), model.tau_)).plot(ax)
 
     def plot(self, ax: Any = None) -> TauDisplay:
         """Draw on `ax`, or on a new figure."""
         ax = new_axes(ax, "TauDisplay")
         self.line_ = ax.plot(self.taus, self.errors, "o-", ms=4, lw=1.6)[0]
-        ax.plot(self.taus[self.best], self.errors[self.best], "o", ms=11, mfc="none", color="C3")
+        ax.plot(self.taus[self.chosen], self.errors[self.chosen], "o", ms=11, mfc="none", color="C3")
         ax.set(xscale="log", xlabel="tau", ylabel="mean squared error, leaving one out")
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -22,10 +22,11 @@ from certifit.models.learner import Told
 from certifit.models.local.at_query import LocalFit, local_fit
 from certifit.models.local.certificate import LocalCertificate, certify, conditions
 from certifit.models.local.folds import LocalFolds
-from certifit.models.local.solver import Fits, fits, solve
+from certifit.models.local.solver import Fits, fits, left_out, solve
 from certifit.models.local.task import (
     DEGREES,
     KINDS,
+    WIDTHS,
     LocalForm,
     LocalRows,
     LocalState,
@@ -199,6 +200,24 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
         if block.X.shape[0] != 1:
             raise ValueError(f"local(x) takes one row. Got {block.X.shape[0]}.")
         return local_fit(self._kept(), self._columns(block), self.tau_, self.noise_, self.column_names_)
+
+    def leave_one_out(self) -> Array:
+        """Widths and mean squared errors by leave-one-out, one row per width: curve_, or with tau given 14 and its own.
+
+        It takes as many steps as a fit with tau=None.
+        """
+        check_is_fitted(self)
+        if len(self.curve_):
+            return self.curve_
+        rows = self._kept()
+        if len(rows.y) < 2:
+            return np.zeros((0, 2))
+        share = rows.weight / rows.weight.sum()
+        spread = float(np.sqrt((share @ np.square(rows.points - share @ rows.points)).sum()))
+        taus = np.unique(np.append(WIDTHS * (spread if 0 < spread < np.inf else 1.0), self.tau_))
+        with np.errstate(over="ignore"):
+            errors = np.square(left_out(rows, taus)) @ share / np.float64(rows.y_scale) ** 2
+        return np.column_stack([taus, errors])
 
     def conditions(self) -> Array:
         """The condition of the local system at every training point that is proven; infinite where it is singular."""

@@ -108,7 +108,7 @@ class NetworkTask:
         held: tuple[float, int] | None = None,
     ) -> None:
         self.source, self.layout, self.loss, self.dtype = wide_stretches(source), layout, loss, dtype
-        self.names, self.held = source.names, held
+        self.names, self.held, self._is_weight = source.names, held, layout.is_weight()
         self.last: tuple[bytes, tuple[float, Array]] | None = None  # what was looked at last: `certificate.objective`
         self._kept: list[Part] = []
         self._is_kept = False
@@ -239,7 +239,7 @@ class NetworkTask:
 
     def penalty(self, parameters: Array) -> float:
         """alpha/2 sum of squared weights."""
-        weights = np.asarray(parameters, dtype=np.float64)[self.layout.is_weight()]
+        weights = np.asarray(parameters, dtype=np.float64)[self._is_weight]
         return self.alpha / 2 * float(weights @ weights)
 
     def value_gradient(self, parameters: Array) -> tuple[float, Array]:
