@@ -65,6 +65,7 @@ REPLAYED = (  # cases with a finding once
     ("GammaRegressor", 5003, 1234),  # a loss that no bits tell, taken for the infimum: a fault of the reference
     ("PCA", 5002, 124),  # a share of a largest variance that is rounded itself
     ("PoissonRegressor", 7000, 9801),  # a null model whose start leaves float64
+    ("PoissonRegressor", 8000, 58965),  # an exact fit that one pass knew and another did not: a share of neither
     ("GaussianDiscriminant", 8000, 43266),  # a warning before its refusal
     ("KernelPCA", 8000, 8457),  # eigenvalues that weights take out of float64
     ("GLM inverse Gaussian", 8000, 19292),  # an intercept in units of a target of 1e-107: it became no number

@@ -208,7 +208,7 @@ def score_gap(at: ScorePoint) -> Gap:
     if not at.is_feasible:
         return Gap(np.inf, 0.0, at.objective, 1.0)
     # u = 0: losses are not negative, but for rounding.
-    nothing = Gap(max(at.objective, 0.0), at.objective_error, at.objective, at.scale)
+    nothing = Gap(max(at.objective, 0.0), at.objective_error, at.objective, at.scale, at.base.is_exact_fit)
     dual = _dual(at)
     if dual is None:
         return nothing
@@ -218,7 +218,7 @@ def score_gap(at: ScorePoint) -> Gap:
     reach = np.abs(w) + penalty.furthest(q, error)
     rounding = float(error @ reach) + 2.0**-50 * float(np.abs(q) @ reach)
     value = share * dual.rows + (1 - share) * at.most_loss + float(brackets_of(penalty, w, q).sum())
-    return better(nothing, Gap(value, rounding, at.objective, at.scale))
+    return better(nothing, Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit))
 
 
 def better(first: Gap, second: Gap) -> Gap:

@@ -50,7 +50,11 @@ class Proof:
 
     gap: Gap
     condition: float
-    is_exact_fit: bool = False
+
+    @property
+    def is_exact_fit(self) -> bool:
+        """Of the point whose gap this is: one with a Hessian may know its objective better than one without."""
+        return self.gap.is_exact_fit
 
 
 @dataclass(frozen=True)
@@ -69,19 +73,18 @@ def prove(task: GlmTask, point: Array, tolerance: float) -> Proof:
     gap = score_gap(at)
     if task.loss.is_piecewise:  # a score beyond its kink by rounding: at most twice as much of a slope of 1
         gap = replace(gap, value=gap.value + 2 * at.score_error, rounding=gap.rounding + 2 * at.score_error)
-    is_exact = at.is_feasible and at.base.is_exact_fit
     # Rounding enters the gap once and a proof by curvature squared, which refuses small changes of a weight: where few
     # columns take part it is made even if the gap is within the tolerance.
     enough = gap.relative <= tolerance and (task.size > WIDE and len(_near(at)) > WIDE)
     if enough or not at.is_feasible or task.loss.concordance is None:
-        return Proof(gap, _condition(task, point), is_exact)
+        return Proof(gap, _condition(task, point))
     face = _face(at, is_bonus=gap.relative <= tolerance)
     if face is None:
-        return Proof(gap, np.inf, is_exact)
+        return Proof(gap, np.inf)
     gap = better(gap, _by_curvature(face))
     if not gap.relative <= tolerance:
         gap = better(gap, _from_target(face))
-    return Proof(gap, Curvature(face.matrix).condition, is_exact)
+    return Proof(gap, Curvature(face.matrix).condition)
 
 
 def estimate(task: GlmTask, point: Array) -> Proof:
@@ -93,7 +96,8 @@ def estimate(task: GlmTask, point: Array) -> Proof:
     decrement = _decrement(face)
     value = decrement.value**2 / 2
     rounding = (decrement.value + decrement.rounding) ** 2 / 2 - value
-    return Proof(Gap(value, rounding, at.objective, at.scale), Curvature(face.matrix).condition, at.base.is_exact_fit)
+    gap = Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit)
+    return Proof(gap, Curvature(face.matrix).condition)
 
 
 def _condition(task: GlmTask, point: Array) -> float:
@@ -211,7 +215,7 @@ def _by_curvature(face: _Face) -> Gap:
     if not np.isfinite(excess):
         return Gap(np.inf, 0.0, at.objective, at.scale)
     value = Decrement(decrement.value, 0.0, decrement.reach).excess()
-    return Gap(value, excess - value, at.objective, at.scale)
+    return Gap(value, excess - value, at.objective, at.scale, at.base.is_exact_fit)
 
 
 def _from_target(face: _Face) -> Gap:
@@ -227,4 +231,5 @@ def _from_target(face: _Face) -> Gap:
     if near is not None:
         gap = better(gap, _by_curvature(near))
     rounding = gap.rounding + at.objective_error + there.objective_error
-    return Gap(max(at.objective - there.objective, 0.0) + gap.value, rounding, at.objective, at.scale)
+    value = max(at.objective - there.objective, 0.0) + gap.value
+    return Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit)
