@@ -114,31 +114,35 @@ def test_the_command_line_as_a_library_leaves_signals_alone(shell):
     assert shell(code=code).returncode == 0
 
 
+DEFECT = """
+import os, sys
+import certifit.report.folder as folder
+def broken(*args, **facts): raise RuntimeError('surprise')
+folder.write = broken
+from certifit.cli import main
+for debug in ("", "1"):
+    os.environ["CERTIFIT_DEBUG"] = debug
+    try:
+        main()
+    except SystemExit as end:
+        print("exit", end.code)
+    sys.stderr.write("----")
+"""
+
+
 def test_a_defect_is_one_line_and_its_place_is_shown_on_demand(shell, data):
-    code = (
-        "import certifit.report.folder as folder\n"
-        "def broken(*args, **facts): raise RuntimeError('surprise')\n"
-        "folder.write = broken\nfrom certifit.cli import main\nmain()"
-    )
-    result = shell("fit", data, "-t", "y", "-o", "out", "--cv", "0", code=code)
-    assert result.returncode == 3
-    assert len(result.stderr.splitlines()) == 1 and "surprise" in result.stderr
-    result = shell(
-        "fit", data, "-t", "y", "-o", "out", "--cv", "0", code=code, env=os.environ | {"CERTIFIT_DEBUG": "1"}
-    )
-    assert "Traceback" in result.stderr
+    result = shell("fit", data, "-t", "y", "-o", "out", "--cv", "0", code=DEFECT)
+    plain, debugged, _ = result.stderr.split("----")
+    assert result.stdout.splitlines()[-2:] == ["exit 3", "exit 3"]
+    assert len(plain.splitlines()) == 1 and "surprise" in plain
+    assert "Traceback" in debugged
 
 
-def test_progress_goes_to_a_terminal_only(shell, data):
-    result = shell("fit", data, "-t", "y", "-o", "out")
+def test_a_process_writes_no_progress_where_no_terminal_is_and_any_name_in_any_encoding(shell, tmp_path):
+    rows = "".join(f"{k % 7},{k % 5 + k % 7}\n" for k in range(40))
+    (tmp_path / "u.csv").write_text(f"温度,y\n{rows}", encoding="utf-8")
+    options = ["-t", "y", "-o", "out", "--task", "quantity", "--model", "ridge"]
+    result = shell("fit", "u.csv", *options, env=os.environ | {"PYTHONIOENCODING": "latin-1"})
     assert (result.returncode, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout
-
-
-def test_a_terminal_of_another_encoding_can_show_any_name(shell, tmp_path):
-    (tmp_path / "u.csv").write_text("温度,y\n1,2\n2,3\n4,9\n5,5\n", encoding="utf-8")
-    result = shell(
-        "fit", "u.csv", "-t", "y", "-o", "out", "--cv", "0", env=os.environ | {"PYTHONIOENCODING": "latin-1"}
-    )
-    assert result.returncode == 0
     assert "\\u6e29\\u5ea6" in result.stdout
