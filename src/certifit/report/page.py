@@ -61,7 +61,7 @@ def render(context: dict[str, Any]) -> str:
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
             has_robust=table is not None and table["robust"] is not None and table["robust"]["holds"],
             tiles=tiles(context),
-            questions=questions(context),
+            first_questions=questions(context),
             first_picture=picture_of(context),
             privacy=privacy_words(context),
             holds_words=holds_words(context),
