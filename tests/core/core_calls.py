@@ -631,7 +631,8 @@ def _grown(rng: Rng) -> tuple[Arguments, int]:
 @call("grow_forest")
 def _(rng: Rng) -> Arguments:
     stops = {"max_depth": int(rng.integers(0, 9)), "min_rows_split": 2, "min_rows_leaf": 1}
-    return {**_grown(rng)[0], "n_trees": int(rng.integers(0, 3)), "n_tried": 2, "max_bins": 9, **stops}
+    draws = {"n_trees": int(rng.integers(0, 3)), "n_tried": 2, "max_bins": 9, "n_levels": None}
+    return {**_grown(rng)[0], **draws, **stops}
 
 
 def _two_trees(d: int, width: int) -> Arguments:
@@ -645,13 +646,13 @@ def _two_trees(d: int, width: int) -> Arguments:
 @call("forest_means")
 def _(rng: Rng) -> Arguments:
     x, _, d = rows(rng)
-    return {"x": x, **_two_trees(d, 2), "threads": threads(rng)}
+    return {"x": x, **_two_trees(d, 2), "n_levels": None, "sets": None, "threads": threads(rng)}
 
 
 @call("check_forest")
 def _(rng: Rng) -> Arguments:
     grown, d = _grown(rng)
-    return {**grown, **_two_trees(d, max(grown["n_classes"], 1))}
+    return {**grown, **_two_trees(d, max(grown["n_classes"], 1)), "n_levels": None, "sets": None}
 
 
 @call("boosting_rows")
