@@ -199,10 +199,10 @@ def test_ticks_are_few_round_increasing_and_inside(low, width):
 
 def test_the_first_screen_answers_what_a_reader_asks():
     text = page_of("plain")
-    first = text[text.index('class="questions"') : text.index('class="sentences"')]
+    first = text[text.index('class="asked"') : text.index('class="sentences"')]
     asked = ["How good is it", "Which model, and why?", "Can I trust the fit?", "What should I worry about?"]
     places = [first.index(question) for question in asked]
     assert places == sorted(places)
     assert "Yes, proven" in first and first.count('class="picture"') <= 1
     no = page_of("not_certified")
-    assert "<dd>No</dd>" in no[no.index('class="questions"') : no.index('class="sentences"')]
+    assert "<dd>No</dd>" in no[no.index('class="asked"') : no.index('class="sentences"')]
