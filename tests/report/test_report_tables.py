@@ -44,7 +44,7 @@ def rows(n_rows=400, seed=0):
         "year": np.full(n_rows, 2020),
         "twin": x.copy(),
         "name": [f"n{k}" for k in range(n_rows)],
-        "number": np.arange(n_rows),
+        "position": np.arange(n_rows),
         "y": y,
     }
 
@@ -68,7 +68,7 @@ def test_every_kind_of_column_is_in_the_table_of_the_data():
     _, _, context = context_of(rows())
     kinds = {column["name"]: column["kind"] for column in context["data"]["columns"]}
     assert kinds == {
-        **{"x": "number", "city": "levels", "flag": "flag", "gaps": "number", "day": "date", "number": "number"},
+        **{"x": "number", "city": "levels", "flag": "flag", "gaps": "number", "day": "date", "position": "number"},
         **dict.fromkeys(("year", "twin", "name"), "set aside"),
     }
     facts = {column["name"]: column for column in context["data"]["columns"]}
@@ -88,7 +88,7 @@ def test_checks_say_what_was_found():
     assert "'x'" in check(context, "Repeated")["details"][0]
     found = check(context, "Identifiers")
     assert any("name: it looks like an identifier" in line for line in found["details"])
-    assert any("'number' looks like an identifier" in line for line in found["details"])
+    assert any("'position' looks like an identifier" in line for line in found["details"])
     assert check(context, "Leakage")["level"] == "ok"
     assert "strongest alone is x" in check(context, "Leakage")["text"]
 
