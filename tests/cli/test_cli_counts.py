@@ -36,6 +36,7 @@ def request_of(tmp_path, **given):
     options |= {"no_intercept": False, "tol": 1e-8, "quiet": True, "texts": None, "ngrams": None}
     options |= {"min_word_count": None, "categories": None, "reference": (), "unseen": "error", "max_levels": 1000}
     options |= {"min_count": 1, "bad_rows": 0, "na": (), "types": None, "delimiter": None, "encoding": "utf8"}
+    options |= {"no_header": False, "sheet": None}
     return Request.of(data=[str(tmp_path / "policies.csv")], out=str(tmp_path / "out"), **options | given)
 
 

@@ -216,7 +216,8 @@ def untuned(candidate: Candidate, kind: str, notes: Sequence[str]) -> Any:
 def preferred(kinds: Iterable[str], labels: Iterable[str]) -> dict[str, Any]:
     """What a leaderboard of models with these labels prefers: the simplest first, and why."""
     simplicities = {KINDS[kind].command.label: KINDS[kind].command.simplicity for kind in kinds}
-    of_label = {label: simplicities[label.removesuffix(AS_CATEGORIES)] for label in labels}
+    # Columns compared, as a selection does, have no label of a model: none is preferred.
+    of_label = {label: simplicities.get(label.removesuffix(AS_CATEGORIES)) for label in labels}
     groups = {simplicity: [label for label in of_label if of_label[label] is simplicity] for simplicity in Simplicity}
     some = {simplicity: labels for simplicity, labels in groups.items() if labels}
     return {"prefer": list(some.values()), "because": [simplicity.value for simplicity in some]}

@@ -45,9 +45,10 @@ class ConditionalIndependence:
     def __str__(self) -> str:
         worst = self.pairs[0]
         refuted = "refuted" if self.p_value < 0.05 else "not refuted"
+        count = "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
         return (
             f"Independence given the class is {refuted} on {self.n_rows} rows: p = {self.p_value:.3g} over "
-            f"{len(self.pairs)} pairs. Most dependent: {worst.first} and {worst.second} ({worst.strength:.2f})."
+            f"{count}. Most dependent: {worst.first} and {worst.second} ({worst.strength:.2f})."
         )
 
 
@@ -62,7 +63,7 @@ def conditional_independence(X: Any, y: Any) -> ConditionalIndependence:
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 400)
     >>> X = y[:, None] + rng.normal(size=(400, 2))
-    >>> print(cf.conditional_independence(X, y))
+    >>> print(cf.conditional_independence(X, y))  # doctest: +ELLIPSIS
     Independence given the class is not refuted on 400 rows: p = ...
     >>> cf.conditional_independence(np.column_stack([X, X[:, 0] + X[:, 1]]), y).p_value < 1e-6
     True

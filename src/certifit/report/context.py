@@ -78,6 +78,11 @@ influence     None, or n_coefficients, df_resid, mean_leverage, grid (log10 leve
 outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
 similarity    None, or of a model that keeps its rows for a kernel: kernel (in one line), n_kept, means (of k, groups x
               groups of rows by prediction), near (mean within groups), far (lowest against highest), sentences
+learning      None, or of a network: epochs, lines {name: a value per epoch}, layers, n_parameters, n_checked, n_kinks
+              (derivatives compared with differences, and left out), gradient_norm, relative_norm, starts (objectives
+              at the ends of all starts), sentences
+widths        None, or of local regression: tau, taus, errors (by leave-one-out), chosen (place of tau among them),
+              degrees, n_points, n_singular, worst, median: condition numbers of the local systems, sentences
 certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dependent, claim, theorem, sentences,
               prediction_moves (bound, root mean square; None: no bound), fault (why there is no proof, or None),
               remedy (what to do then), is_local (an estimate near the fit, no proof),

@@ -32,15 +32,8 @@ from certifit.models.trees.words import path_in_words, rules
 from certifit.statistics.cell_sums import Store
 
 # Parameters that only a greedy search has, and their defaults.
-GREEDY = {
-    "min_samples_split": 2,
-    "min_impurity_decrease": 0.0,
-    "max_leaf_nodes": None,
-    "ccp_alpha": 0.0,
-    "max_bins": None,
-    "monotonic_cst": None,
-    "categorical_features": None,
-}  # what only a greedy search has
+GREEDY: dict[str, float | None] = {"min_samples_split": 2, "min_impurity_decrease": 0.0, "ccp_alpha": 0.0}
+GREEDY |= dict.fromkeys(("max_leaf_nodes", "max_bins", "monotonic_cst", "categorical_features"))
 DEPTHS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17)  # that folds choose from
 
 
