@@ -138,6 +138,7 @@ def test_a_regressor_without_coefficients_is_fitted_validated_reported_and_predi
     options |= {"no_intercept": False, "tol": 1e-8, "quiet": False, "texts": None, "ngrams": None}
     options |= {"min_word_count": None, "categories": None, "reference": (), "unseen": "error", "max_levels": 1000}
     options |= {"min_count": 1, "bad_rows": 0, "na": (), "types": None, "delimiter": None, "encoding": "utf8"}
+    options |= {"no_header": False, "sheet": None}
     request = Request.of(data=["rows.csv"], out="out", target="y", **options)
     assert run(request, models.Choice.of("steps", at=0.5)) == 0
     context = json.loads((tmp_path / "out/report.json").read_text())

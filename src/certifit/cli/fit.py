@@ -140,7 +140,7 @@ def _with_codes(
     """Sums over columns that read whole numbers of few values as categories, to compare both; and a note."""
     from sklearn.base import clone
 
-    codes = setting.encoder.codes(setting.rows)
+    codes = setting.encoder.codes(setting.coded_rows)
     if not codes:
         return {}, []
     named = ", ".join(f"{name!r} ({n} values)" for name, n in list(codes.items())[:6])

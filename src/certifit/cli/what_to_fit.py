@@ -43,6 +43,13 @@ class Setting:
     notes: list[str] = field(default_factory=list)
     copies: str = "anywhere"
 
+    @property
+    def coded_rows(self) -> Any:
+        """The rows as a fit reads them: numbers as they are, labels as codes."""
+        from certifit.data.view import Target
+
+        return self.rows if self.classes is None else self.rows.reading(Target.CODES, self.classes)
+
     def folds(self, n_splits: int) -> tuple[Any, str | None]:
         """The folds that the rows allow, stratified for classes; None where there are none. A sentence says why."""
         from certifit.selection.compare.leaderboard import folds_for
@@ -68,10 +75,9 @@ def affordable(choice: Choice, setting: Setting) -> Setting:
 def _copy_notes(request: Request, setting: Setting) -> list[str]:
     """How many rows repeat others, and what that means for figures on held-out rows. One pass, unless it is long."""
     from certifit.data.copies import copies
-    from certifit.data.view import Target
     from certifit.selection.folds.splits import TOGETHER
 
-    rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
+    rows = setting.coded_rows
     if request.copies != TOGETHER and (rows.n_rows or 0) * rows.n_features > MOST_HASHED:
         return []
     repeated = copies(rows)
@@ -330,11 +336,9 @@ def validated(
 
 def _has_sums(model: Any, setting: Setting) -> bool:
     """Whether sums over rows tell its errors, so that nothing is refitted."""
-    from certifit.data.view import Target
     from certifit.selection.folds.engine import has_sums
 
-    rows = setting.rows if setting.classes is None else setting.rows.reading(Target.CODES, setting.classes)
-    return has_sums(model, rows, setting.classes)
+    return has_sums(model, setting.coded_rows, setting.classes)
 
 
 def separation_of(name: str, model: Any) -> dict[str, str] | None:

@@ -239,8 +239,12 @@ class Kept(Wrapped):
         return self._shelf.through((self.block_rows, self.stretch_rows), self._cut().stretches)
 
     def map(self, f: Callable[[Block], Result]) -> Iterable[Result]:
-        """f of every stretch."""
-        return (f(stretch) for stretch in self.stretches())
+        """f of every stretch. A pass that keeps nothing is one of the inner source, which may show what f does."""
+        if self._shelf.n_before <= 0:
+            yield from map(f, self.stretches())
+        else:
+            yield from self._cut().map(f)
+            self._shelf.n_before -= 1
 
     def first_block(self) -> Block:
         """Rows of block 0; where all rows will be kept, they are kept now: a pass that ends early keeps none."""
