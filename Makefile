@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 # Tests start some dozens of processes, and each would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
@@ -83,6 +85,7 @@ clean:
 	rm -rf build dist demo $(VENV)
 
 $(VENV)/.venv:
+	@echo "Setting up a virtual environment in $(VENV): half a minute, and what there is to download."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	touch $@
@@ -91,8 +94,12 @@ $(VENV)/.build: $(VENV)/.venv pyproject.toml
 	$(BIN)/python -m pip install -q --group build
 	touch $@
 
+# Every tenth file of the compiler's count is shown; all it says is in build/core.log.
 $(VENV)/.core: $(VENV)/.build $(SOURCES)
-	$(BIN)/python -m pip install -q --no-build-isolation -Cbuild-dir=build/dev -e .
+	@mkdir -p build
+	@echo "Building the compiled core: some two minutes the first time. Files compiled:"
+	@$(BIN)/python -m pip install -v --no-build-isolation -Cbuild-dir=build/dev -e . 2>&1 | tee build/core.log \
+	  | sed -u -n 's/^ *\(\[[0-9]*0\/[0-9]*\]\) .*/\1/p' || { tail -n 40 build/core.log; exit 1; }
 	touch $@
 
 $(VENV)/.test: $(VENV)/.core

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "elementary.hpp"
+#include "loss.hpp"
 
 namespace certifit {
 
@@ -80,9 +81,6 @@ struct NegativeBinomialLog {
     return {value, k * s - y * rest, m * near * far};
   }
 };
-
-enum class Loss { logistic, poisson_log, gamma_log, squared, tweedie_log, negative_binomial_log };
-inline constexpr int n_losses = 6;
 
 template <class Use>
 auto with_loss(Loss loss, double parameter, Use use) {

@@ -2,6 +2,10 @@
 // the multiply-add is explicit because the compiler is told never to fuse on its own.
 #pragma once
 
+#ifdef CERTIFIT_ANY_PROCESSOR
+#error "This file is compiled once for all processors: compute with vectors in a file of VECTORISED (CMakeLists.txt)."
+#endif
+
 #if defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define CERTIFIT_HAS_FMA 1

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "losses.hpp"
+
 namespace certifit {
 namespace {
 

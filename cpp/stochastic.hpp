@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "losses.hpp"
+#include "loss.hpp"
 #include "parallel.hpp"
 #include "tile.hpp"
 

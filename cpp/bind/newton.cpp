@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "../losses.hpp"
+#include "../passes/row_losses.hpp"
 #include "../tree/bins.hpp"
 #include "../tree/boosted.hpp"
 #include "../tree/contributions.hpp"
@@ -146,25 +146,8 @@ nb::object row_losses_py(int loss, double parameter, Vector y, Vector z, Vector 
   check(loss >= 0 && loss < n_losses, "loss is not in the table");
   std::vector<double> value(n), slope(n), curvature(n);
   run(threads, [&](Crew& crew) {
-    constexpr size_t block_rows = 16384, lanes = sizeof(Vec) / sizeof(double);
-    crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
-      const size_t end = std::min(n, (block + 1) * block_rows);
-      with_loss(static_cast<Loss>(loss), parameter, [&](auto loss_of) {
-        for (size_t i = block * block_rows; i < end; i += lanes) {
-          const size_t count = std::min(lanes, end - i);
-          Vec at_y = broadcast(1.0), at_z = broadcast(0.0), w = broadcast(1.0);
-          std::memcpy(&at_y, y.data() + i, count * sizeof(double));
-          std::memcpy(&at_z, z.data() + i, count * sizeof(double));
-          std::memcpy(&w, weight.data() + i, count * sizeof(double));
-          const LossAt at = loss_of(at_y, at_z);
-          const Vec g = w * at.slope, h = w * at.curvature;
-          std::memcpy(value.data() + i, &at.value, count * sizeof(double));
-          std::memcpy(slope.data() + i, &g, count * sizeof(double));
-          std::memcpy(curvature.data() + i, &h, count * sizeof(double));
-        }
-        return true;
-      });
-    });
+    row_losses(static_cast<Loss>(loss), parameter, n, y.data(), z.data(), weight.data(), value.data(), slope.data(),
+               curvature.data(), crew);
     return true;
   });
   return nb::make_tuple(array_of(std::move(value)), array_of(std::move(slope)), array_of(std::move(curvature)));

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "../losses.hpp"
+#include "../loss.hpp"
 #include "../parallel.hpp"
 
 namespace certifit {

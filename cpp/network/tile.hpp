@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../losses.hpp"
 #include "network.hpp"
 #include "update.hpp"
 

@@ -1,5 +1,8 @@
 #include "folds.hpp"
 
+#include "../losses.hpp"
+#include "many_scores.hpp"
+
 namespace certifit {
 namespace {
 

@@ -1,8 +1,8 @@
 // One loss, one set of weights a training set: chord steps of all folds at once need one pass over the rows.
 #pragma once
 
-#include "../losses.hpp"
-#include "many_scores.hpp"
+#include "../loss.hpp"
+#include "score_weights.hpp"
 
 namespace certifit {
 

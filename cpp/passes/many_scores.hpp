@@ -4,25 +4,9 @@
 
 #include "entries.hpp"
 #include "panels.hpp"
+#include "score_weights.hpp"
 
 namespace certifit {
-
-// K scores a row: weights of the scaled columns, n_columns x K, and K intercepts.
-struct ScoreWeights {
-  const double* weights;
-  const double* intercepts;
-  size_t n_scores;
-};
-
-struct ManySums {
-  std::vector<double> gradient;  // (n_columns + 1) x n_slopes, the intercepts' last
-  std::vector<double> own;       // what the rule sums
-
-  void add(const ManySums& other) {
-    for (size_t i = 0; i < gradient.size(); ++i) gradient[i] += other.gradient[i];
-    for (size_t i = 0; i < own.size(); ++i) own[i] += other.own[i];
-  }
-};
 
 // B of some sets of scores side by side, each filled up to whole panels: rows in the order of SquareLayout.
 struct PackedWeights {

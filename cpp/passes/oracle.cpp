@@ -1,5 +1,6 @@
 #include "oracle.hpp"
 
+#include "../losses.hpp"
 #include "entries.hpp"
 #include "panels.hpp"
 

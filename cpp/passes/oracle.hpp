@@ -2,7 +2,7 @@
 // value sum_i w_i l(y_i, z_i), its gradient by (weights, intercept), and its Hessian sum_i w_i l''_i (x_i, 1)(x_i, 1)'.
 #pragma once
 
-#include "../losses.hpp"
+#include "../loss.hpp"
 #include "gram.hpp"
 
 namespace certifit {

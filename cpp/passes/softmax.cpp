@@ -1,6 +1,7 @@
 #include "softmax.hpp"
 
 #include "../elementary.hpp"
+#include "many_scores.hpp"
 
 namespace certifit {
 namespace {

@@ -1,7 +1,7 @@
 // Cross-entropy of classes, l = log sum_k e^(z_k) - z_y, with one score z_k a class: its sums over rows.
 #pragma once
 
-#include "many_scores.hpp"
+#include "score_weights.hpp"
 
 namespace certifit {
 

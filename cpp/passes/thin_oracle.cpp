@@ -1,5 +1,6 @@
 #include "thin_oracle.hpp"
 
+#include "../losses.hpp"
 #include "entries.hpp"
 
 namespace certifit {

@@ -3,7 +3,7 @@
 // exponential. Blocks must be large: each sums into a vector of all columns.
 #pragma once
 
-#include "../losses.hpp"
+#include "../loss.hpp"
 #include "gram.hpp"
 #include "oracle.hpp"
 
