@@ -184,7 +184,7 @@ class TreeDisplay:
         is_new = ax is None
         ax = new_axes(ax, "TreeDisplay")
         if is_new:
-            ax.figure.set_size_inches(max(4.0, 1.25 * n_ends), 1.3 + 1.15 * (depth + 1))
+            ax.figure.set_size_inches(max(4.0, 1.8 * n_ends), 1.3 + 1.15 * (depth + 1))
         self.texts_: list[Any] = []
         for box in self.boxes:
             if box.parent >= 0:
