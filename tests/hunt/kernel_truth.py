@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,10 @@ def entry(kernel: ks.Kernel, x: list[arb], z: list[arb]) -> arb:
         square = total([(a - b) * (a - b) for a, b in zip(x, z, strict=True)])
         return (-square / (2 * real(kernel.sigma) ** 2)).exp()
     product = total([a * b for a, b in zip(x, z, strict=True)])
-    return product if isinstance(kernel, ks.Linear) else (real(kernel.c) + product) ** int(kernel.degree)
+    if isinstance(kernel, ks.Linear):
+        return product
+    # A product, not a power: python-flint has no number for the power of a ball about 0.
+    return prod([real(kernel.c) + product] * int(kernel.degree), start=arb(1))
 
 
 def gram(kernel: ks.Kernel, X: Any) -> arb_mat:

@@ -68,6 +68,7 @@ REPLAYED = (  # cases with a finding once
     ("PoissonRegressor", 8000, 58965),  # an exact fit that one pass knew and another did not: a share of neither
     ("GaussianDiscriminant", 8000, 43266),  # a warning before its refusal
     ("KernelPCA", 8000, 8457),  # eigenvalues that weights take out of float64
+    ("HardMarginSVC", 9500, 49601),  # 1 + x'z = 0, of which the reference made no number
     ("GLM inverse Gaussian", 8000, 19292),  # an intercept in units of a target of 1e-107: it became no number
     ("HardMarginSVC", 8000, 15057),  # multipliers beyond float64
     ("SVC", 7000, 16517),  # a step so small that the room it leaves is beyond float64
