@@ -134,8 +134,7 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     stated = np.divide(state.variances, task.factor, out=np.zeros(k), where=state.variances != 0)
     task.refine_for(float(stated[stated > 0].min(initial=task.total)))
     probes = _probes(V) if task.eigenvalues() is None else np.zeros((d, 0))
-    images = task.product(np.hstack([V, probes]))  # one reading of the matrix, or of the rows, for both
-    AV = images[:, :k]
+    AV, probed = np.hsplit(task.product(np.hstack([V, probes])), [k])  # one reading of the matrix, or rows, for both
     variances = np.einsum("ij,ij->j", V, AV)  # v'Av
     scale = max(float(variances.max()), TINY)
     residuals = np.linalg.norm((AV - V * stated) / scale, axis=0) * scale  # squares of small ones would vanish
@@ -143,7 +142,7 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     residual = float(np.nan_to_num(residuals, nan=np.inf).max()) / surely if surely > 0 else np.inf
     orthonormality = float(np.abs(V.T @ V - np.eye(k)).max())
     explained = float(variances.sum())
-    outside = _rest(task, V, variances, images[:, k:])
+    outside = _rest(task, V, AV, probed)
     rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + outside.rounding + TINY
     missed = max(outside.best - explained, 0.0) / max(task.total, TINY)
     placed = _misplaced(task, state)
@@ -188,13 +187,16 @@ class _Rest:
     rounding: float
 
 
-def _rest(task: VarianceTask, V: Array, variances: Array, probed: Array) -> _Rest:
-    k, values = len(variances), task.eigenvalues()
+def _rest(task: VarianceTask, V: Array, AV: Array, probed: Array) -> _Rest:
+    k, values = V.shape[1], task.eigenvalues()
     if values is None:
-        beyond, outside = _probed(task, V, probed)
-        best = float(np.sort(np.concatenate([variances, beyond]))[::-1][:k].sum())
-        return _Rest(best, float(beyond[0]) if len(beyond) else 0.0, outside * task.total, outside, 0.0)
-    scale = max(float(variances.max()), TINY)
+        Q, AQ, outside = _probed(task, V, probed)
+        inside, between, beyond = V.T @ AV, V.T @ AQ, Q.T @ AQ
+        # The span's best k directions of both together: a direction found may lie partly in the span already.
+        best = float(_eigenvalues(np.block([[inside, between], [between.T, beyond]]))[:k].sum())
+        next_value = float(_eigenvalues(beyond).max(initial=0.0))
+        return _Rest(best, next_value, outside * task.total, outside, 0.0)
+    scale = max(float(np.einsum("ij,ij->j", V, AV).max()), TINY)
     rounding = math.sqrt(k) * (2 * task.error + 4 * len(values) * UNIT * scale) / max(task.total, TINY)
     next_value = float(values[k]) if len(values) > k else 0.0
     return _Rest(float(values[:k].sum()), next_value, next_value, None, rounding)
@@ -236,16 +238,17 @@ def _probes(V: Array) -> Array:
     return np.asarray(w - V @ (V.T @ w))
 
 
-def _probed(task: VarianceTask, V: Array, image: Array) -> tuple[Array, float]:
-    """Variances that random directions find outside the span of V, and a bound on the largest, of the total.
+def _probed(task: VarianceTask, V: Array, image: Array) -> tuple[Array, Array, float]:
+    """Directions Q that random ones lead to outside the span of V, AQ, and a bound on the largest variance outside.
 
-    image: A times `_probes(V)`. B = (I - VV')A(I - VV'). For Gaussian w_1 .. w_r the norm of B^q is at most
-    10 sqrt(2/pi) max |B^q w_i| but with probability 10^-r (Halko, Martinsson and Tropp 2011, lemma 4.1).
+    image: A times `_probes(V)`. The bound is a share of the total. B = (I - VV')A(I - VV'). For Gaussian w_1 .. w_r
+    the norm of B^q is at most 10 sqrt(2/pi) max |B^q w_i| but with probability 10^-r (Halko, Martinsson and Tropp
+    2011, lemma 4.1).
     """
     d, k = V.shape
     r = image.shape[1]
     if r == 0:
-        return np.zeros(0), 0.0
+        return np.zeros((d, 0)), np.zeros((d, 0)), 0.0
     w = _probes(V) if r == d - k else np.zeros((d, r))
     size = np.zeros(r)  # logarithm of |B^q w|
     for step in range(PROBE_PASSES if r < d - k else 0):
@@ -256,9 +259,13 @@ def _probed(task: VarianceTask, V: Array, image: Array) -> tuple[Array, float]:
         w = image / norms
     basis = np.asarray(scipy.linalg.qr(w, mode="economic")[0])
     basis -= V @ (V.T @ basis)
-    ritz = basis.T @ task.product(basis)
-    beyond = np.maximum(np.linalg.eigvalsh((ritz + ritz.T) / 2)[::-1], 0.0)
+    images = task.product(basis)
     bound = math.exp((math.log(10 * math.sqrt(2 / math.pi)) + float(size.max())) / PROBE_PASSES)
     if r == d - k:  # they span all that is outside
-        bound = float(beyond[0]) + task.error
-    return beyond, min(bound / max(task.total, TINY), 1.0)
+        bound = float(_eigenvalues(basis.T @ images)[0]) + task.error
+    return basis, images, min(bound / max(task.total, TINY), 1.0)
+
+
+def _eigenvalues(A: Array) -> Array:
+    """Eigenvalues of A, symmetric but for rounding, none below 0, the largest first."""
+    return np.maximum(np.linalg.eigvalsh((A + A.T) / 2)[::-1], 0.0)
