@@ -40,6 +40,7 @@ PLAIN = 1e3  # condition up to which the errors of twofold sums are below all ot
 TIGHT = 1.5  # times the excess: a gap for which no further dual point is tried
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
 RESIDUAL_ERROR = 2.0**-100  # of the terms of a residual, in scaled units: it is summed in twofold precision
+DRIFT_ERROR = 4 * UNIT  # of two objectives, for the roundings of their difference
 NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
 NULL_ERROR = 1e-12  # of its largest slope times sum_i w_i |r_i|: what the mean of its slopes may be off by
 
@@ -414,7 +415,8 @@ def _drift(task: HuberTask, state: HuberWeights, at: Point, objective: float) ->
     if task.rule != "mad":
         return 0.0
     other = replace(at, scale=task.median_scale(state))
-    return abs(task.objective(other, task.sums_at(other), False) * (other.scale / at.scale) - objective)
+    there = task.objective(other, task.sums_at(other), False) * (other.scale / at.scale)
+    return abs(there - objective) + DRIFT_ERROR * (there + objective)
 
 
 def _is_without_residual(at: Point, sums: HuberSums) -> bool:

@@ -226,9 +226,9 @@ class Trace:
         y_scale = self._task.gram.scaling.y_scale
         with np.errstate(over="ignore", under="ignore"):
             unit = np.float64(1.0) / y_scale if self._task.is_joint else np.float64(scale) / y_scale / y_scale
-            self.steps.add(
-                float(objective * unit), float(max(gap, 0.0) * unit), step_size=float(step), step=float(step)
-            )
+            # The unit of squares of 1e163 is infinite, and 0 of it is 0.
+            value, excess = (float(amount * unit) if amount > 0 else 0.0 for amount in (objective, gap))
+            self.steps.add(value, excess, step_size=float(step), step=float(step))
 
 
 def _with_median_scale(task: HuberTask, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
