@@ -188,7 +188,7 @@ def _with_scores(row: Table, fit: Fit) -> Table:
         scores = {name: _estimate(one) for name, one in estimates.items()}
         if (classes.matrix.counts.sum(axis=0) > 0).sum() == 1:  # F1 of one class for every row measures its share
             scores["f1"] = {"value": None, "low": None, "high": None}
-    return {key: value for key, value in row.items() if key != "classes"} | {"scores": scores}
+    return {key: value for key, value in row.items() if key not in ("classes", "predicted")} | {"scores": scores}
 
 
 def judged(

@@ -34,8 +34,9 @@ quality       None for classes and generalised linear models, or
 deviance      None, or of a generalised linear model: family, link, deviance, null_deviance, explained (share), pearson,
               df_resid, df_null, dispersion, is_estimated (the dispersion), log_likelihood, aic, bic, ratio, ratio_df,
               ratio_p (test of all columns together), spread (pearson / df_resid where 1 is the family's, of counts),
-              None where not known; lift None or {is_rate, groups [{rows, exposure, predicted, observed, low, high}]},
-              rows by predicted rate in groups of equal exposure; sentences
+              None where not known; lift None or {is_rate, is_new (predicted by folds without the
+              row), groups [{rows, exposure, predicted, observed, low, high}]}, rows by predicted rate in groups of
+              equal exposure; sentences
 coefficients  None for a model of classes without one coefficient per column, or
               level, has_inference (some coefficient has a p-value), has_intervals (so have predictions), reason (what
               has none, and why), notes, rows [{name, estimate, determined (None: not asked), error, t, p, low, high,
@@ -112,7 +113,8 @@ warnings      [{level: bad | warn | note, title, text, action}], worst first; no
 usage         python, shell: lines
 questions     {} where no errors on new rows are known, or rows [{question, answer}]: rich enough, optimum, new rows
 pictures      None for classes and generalised linear models, or
-              what pictures of residuals are drawn from: fit, spread: grids; bands; histogram;
+              what pictures of residuals are drawn from: fit, spread: grids (fit: is_new, predicted by folds without the
+              row); bands; histogram;
               quantiles; curve or None
 """
 

@@ -20,7 +20,7 @@ from certifit.models.learner import Answer, Params, Words
 from certifit.report import class_passes, lift, passes, text
 from certifit.report.class_passes import ByClass
 from certifit.report.lift import Means
-from certifit.report.passes import HIDES, Seen, Shapes, Survey
+from certifit.report.passes import HIDES, Grid, Seen, Shapes, Survey
 from certifit.report.text import Table
 
 
@@ -94,10 +94,11 @@ def pooled_words(n_levels: int, noun: str = "level", nouns: str | None = None) -
 
 @dataclass(frozen=True)
 class Errors:
-    """Residuals of a fitted quantity, in two passes."""
+    """Residuals of a fitted quantity, in two passes. new: predicted against actual, rows that no fit saw."""
 
     seen: Survey
     shapes: Shapes
+    new: Grid | None = None
 
 
 @dataclass(frozen=True)
@@ -185,13 +186,15 @@ class Fit:
         params, answer, inference = model.get_params(deep=False), answer_of(model), model.inference_
         words = learner_of(model).words.of_fit(model.alpha_, params.get("l1_ratio", 0))
         parts = (model, source, files, level, validation, selection, words, params, sections_of(model))
+        new = new_predictions(validation)
         if answer.is_class:
             seen, by_class = class_passes.survey(model, source, positive)
             return Fit(*parts, seen, by_class=by_class, printed=Printed.of(model, rule, by_class.coded.n_rows))
         if answer is Answer.MEAN:
-            means = lift.survey(model, source, has_exposure=getattr(inference, "link", words.link) == "log")
+            has_exposure = getattr(inference, "link", words.link) == "log"
+            means = lift.survey(model, source, has_exposure, new)
             return Fit(*parts, means, means=means, printed=Printed.of(model, rule))
-        errors = _errors(model, source, rule)
+        errors = _errors(model, source, rule, new)
         return Fit(*parts, errors.seen, errors=errors, printed=Printed.of(model, rule))
 
 
@@ -205,11 +208,18 @@ def single_weights(model: Any) -> Array | None:
     return coef[0] if len(coef) == 1 else None
 
 
-def _errors(model: Any, source: Source, rule: Rule) -> Errors:
+def new_predictions(validation: Table | None) -> Array | None:
+    """One prediction per row by fits of the chosen model that did not see it, where cross-validation kept them."""
+    rows = [] if validation is None else validation["rows"]
+    return next((row["predicted"] for row in rows if row["is_chosen"]), None)
+
+
+def _errors(model: Any, source: Source, rule: Rule, new: Array | None) -> Errors:
     sd, mean = float(model.data_["target_sd"]), float(model.data_["target_mean"])
     scale = sd if sd > 0 else max(abs(mean), 1.0)
     seen = passes.survey(model, source, scale, mean if _has_intercept(model) else 0.0)
-    return Errors(seen, passes.shapes(model, source, seen, rule))
+    grid = None if new is None else passes.new_fit(new, source, rule)
+    return Errors(seen, passes.shapes(model, source, seen, rule), grid)
 
 
 def _has_intercept(model: Any) -> bool:

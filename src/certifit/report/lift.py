@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Block, Source
-from certifit.report.passes import Drawn, Seen, Sketch, bin_sums, encoded, predicted, share_of
+from certifit.report.passes import Drawn, Seen, Sketch, bin_sums, encoded, newly_predicted, predicted, share_of
 
 N_GROUPS = 10
 NORMAL_95 = 1.959963984540054
@@ -25,11 +25,12 @@ class Means(Seen):
     """What passes over the rows of a model of means tell. sums: of the groups, w e, w y, w mu, w (y - mu)^2, rows."""
 
     has_exposure: bool
+    is_new: bool = False  # the groups are of predictions by fits that did not see the row
     target: Sketch = field(default_factory=Sketch)
     rate: Sketch = field(default_factory=Sketch)
     sums: Array = field(default_factory=lambda: np.zeros((5, 0)))
 
-    def add(self, block: Block, columns: Any, mean: Array, weight: Array) -> None:
+    def add(self, block: Block, columns: Any, weight: Array) -> None:
         """First pass: the rows of one block."""
         y = np.asarray(block.y, dtype=np.float64)
         self.n_rows += y.size
@@ -37,6 +38,9 @@ class Means(Seen):
         self.target.add(y, weight)
         self.columns.add(columns, y, weight)
         self.drawn.add(block.first_row, columns, y, weight)
+
+    def add_rates(self, block: Block, mean: Array, weight: Array) -> None:
+        """First pass: the rates that the groups are cut at."""
         exposure = self.exposures(block)
         self.rate.add(mean / exposure, weight * exposure)
 
@@ -54,14 +58,18 @@ class Means(Seen):
         return np.asarray(np.exp(block.offset))
 
 
-def survey(model: Any, source: Source, has_exposure: bool) -> Means:
-    """Two passes over the data."""
-    means = Means(has_exposure=has_exposure, drawn=Drawn(share_of(model)))
+def survey(model: Any, source: Source, has_exposure: bool, new: Array | None = None) -> Means:
+    """Two passes over the data. new: one mean per row by fits that did not see it, which the groups then group."""
+    means = Means(has_exposure=has_exposure, drawn=Drawn(share_of(model)), is_new=new is not None)
     for block, mean, weight in predicted(model, source):
-        means.add(block, encoded(model, block.X), mean, weight)
+        means.add(block, encoded(model, block.X), weight)
+        if new is None:
+            means.add_rates(block, mean, weight)
+    for block, mean, weight in [] if new is None else newly_predicted(new, source):
+        means.add_rates(block, mean, weight)
     edges = np.unique(means.rate.quantile(np.arange(1, N_GROUPS) / N_GROUPS))
     means.sums = np.zeros((5, len(edges) + 1))
-    for block, mean, weight in predicted(model, source):
+    for block, mean, weight in predicted(model, source) if new is None else newly_predicted(new, source):
         means.count(block, mean, weight, edges)
     return means
 

@@ -172,8 +172,19 @@ def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]
     for block in source.stretches():
         if block.X.shape[0] == 0:
             continue
-        weight = np.ones(block.X.shape[0]) if block.weight is None else block.weight
-        yield block, predict_block(model, source, block.X, block.first_row, block.offset), weight
+        yield block, predict_block(model, source, block.X, block.first_row, block.offset), _weights(block)
+
+
+def newly_predicted(predictions: Array, source: Source) -> Iterator[tuple[Block, Array, Array]]:
+    """The same from one prediction per row of the source, made without it; a row that has none has weight 0."""
+    for block, weight in ((block, _weights(block)) for block in source.stretches() if block.X.shape[0]):
+        of_block = predictions[block.first_row : block.first_row + block.X.shape[0]]
+        is_known = np.isfinite(of_block)
+        yield block, np.where(is_known, of_block, 0.0), np.where(is_known, weight, 0.0)
+
+
+def _weights(block: Block) -> Array:
+    return np.ones(block.X.shape[0]) if block.weight is None else block.weight
 
 
 def predict_block(model: Any, source: Source, X: Any, first_row: int = 0, offset: Array | None = None) -> Array:
@@ -309,6 +320,18 @@ def _cell(values: Array, window: tuple[float, float], n_cells: int) -> Any:
     place = np.floor((values / 2 - low / 2) / (high / 2 - low / 2) * n_cells)
     place = np.where(values == high, n_cells - 1, place)
     return np.where((values >= low) & (values <= high), np.clip(place, 0, n_cells - 1), -1).astype(np.int64)
+
+
+def new_fit(predictions: Array, source: Source, rule: Rule) -> Grid:
+    """Predictions of rows that the fits had not seen against their targets: two passes over the targets."""
+    sketches = Sketch(), Sketch()
+    for block, prediction, weight in newly_predicted(predictions, source):
+        for sketch, values in zip(sketches, (prediction, _target(block)), strict=True):
+            sketch.add(values, weight)
+    grid = Grid(*(rule.window(*sketch.window()) for sketch in sketches))
+    for block, prediction, weight in newly_predicted(predictions, source):
+        grid.add(prediction, _target(block), weight)
+    return grid
 
 
 @dataclass

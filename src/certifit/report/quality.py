@@ -99,7 +99,7 @@ def picture_facts(fit: Fit, quality: Table | None) -> Table | None:
         return None
     seen, shapes, sigma = fit.errors.seen, fit.errors.shapes, quality["sigma"]
     return {
-        "fit": grid_facts(fit, shapes.fit),
+        "fit": grid_facts(fit, fit.errors.new or shapes.fit) | {"is_new": fit.errors.new is not None},
         "spread": grid_facts(fit, shapes.spread),
         "bands": _bands(shapes.bands, fit.printed.rule),
         "histogram": {
@@ -185,7 +185,8 @@ def deviance_facts(fit: Fit) -> Table | None:
     lift = None
     if fit.means is not None:
         groups = lift_groups(fit.means, fit.printed.rule)
-        lift = {"groups": groups, "is_rate": fit.means.has_exposure and fit.source.view.has_offset}
+        is_rate = fit.means.has_exposure and fit.source.view.has_offset
+        lift = {"groups": groups, "is_rate": is_rate, "is_new": fit.means.is_new}
     return facts | {"lift": lift, "sentences": _sentences(facts, fit)}
 
 

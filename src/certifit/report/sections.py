@@ -254,6 +254,18 @@ def _lift(context: Table) -> str:
     return f"{groups} {what}. On the line, what is predicted is what happened. Whiskers: 95 % intervals."
 
 
+def _against_observed(context: Table) -> str:
+    return f"Observed against predicted, {_whose_rows(context['deviance']['lift']['is_new'])}."
+
+
+def _against_actual(context: Table) -> str:
+    return f"Predicted against actual, {_whose_rows(context['pictures']['fit']['is_new'])}."
+
+
+def _whose_rows(is_new: bool) -> str:
+    return "new rows: each predicted by the folds without it" if is_new else "rows of the fit"
+
+
 def _effects(context: Table) -> str:
     table = context["coefficients"]
     interval = f", with its {text.number(100 * table['level'])} % interval" if table["has_inference"] else ""
@@ -292,9 +304,9 @@ PICTURES = (
     Picture("penalty", "path", coefficients.draw_penalty, "Coefficients against the penalty alpha.", _penalty),
     Picture("curve", "fit", residuals.draw_curve, "The fit.",
             "Dots are rows, counted on a grid; the line is the prediction."),
-    Picture("fit", "fit", residuals.draw_fit, "Predicted against actual.",
+    Picture("fit", "fit", residuals.draw_fit, _against_actual,
             _outside("fit", "The closer to the line, the better.")),
-    Picture("lift", "fit", calibration.draw_lift, "Observed against predicted.", _lift),
+    Picture("lift", "fit", calibration.draw_lift, _against_observed, _lift),
     Picture("effects", "fit", coefficients.draw_effects, "How much each column moves the prediction.", _effects),
     Picture("residuals", "residuals", residuals.draw_residuals, "Against predictions.",
             _outside("spread", "A sound fit is a flat band of equal width round zero.")),

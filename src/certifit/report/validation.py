@@ -85,7 +85,7 @@ MEASURES = {
 def validation_facts(board: Leaderboard | None, notes: Sequence[str] = (), group: str | None = None) -> Table:
     """The leaderboard with sentences and curves. board None: `notes` say why there is none.
 
-    Rows of models of classes hold their predicted rows as `classes`, until the report is built.
+    Rows of models of classes hold their predicted rows as `classes`, others as `predicted`, until the report is built.
     group: the column whose equal values stayed in one fold.
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
@@ -215,6 +215,7 @@ def _row(board: Leaderboard, entry: Entry, measure: Measure) -> Table:
         "route": entry.route,
         "folds": measure.of_score(entry.fold_scores),
         "classes": entry.classes,
+        "predicted": entry.predicted if entry is board.chosen else None,
     }
 
 

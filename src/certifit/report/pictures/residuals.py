@@ -51,6 +51,7 @@ def draw_fit(context: dict[str, Any]) -> str:
         return ""
     grid, target = context["pictures"]["fit"], context["model"]["target"]
     frame = svg.Frame.around(tuple(grid["x"]), tuple(grid["y"]))
+    by = ", by folds that did not see the row" if grid["is_new"] else ", by the fit to these rows"
     low, high = min(frame.x[0], frame.y[0]), max(frame.x[1], frame.y[1])
     marks = [svg.density(frame, grid), frame.line([(low, low), (high, high)], "line")]
     body = [
@@ -59,8 +60,8 @@ def draw_fit(context: dict[str, Any]) -> str:
         svg.legend(frame, [("line", "actual = predicted")]),
     ]
     description = (
-        f"Density of {text.count(context['data']['n_rows'])} rows; predicted value across, actual value up. "
-        f"{_how_good(context['quality'])}."
+        f"Density of {text.count(context['data']['n_rows'])} rows; predicted value across{by}; actual value up. "
+        f"{_new_r2(context) if grid['is_new'] else _how_good(context['quality'])}"
     )
     return svg.document("fit", "Predicted against actual", description, body)
 
@@ -68,8 +69,14 @@ def draw_fit(context: dict[str, Any]) -> str:
 def _how_good(quality: dict[str, Any]) -> str:
     metric = quality["metric"]
     if metric is None:
-        return f"R squared is {text.share(quality['r2'])}"
-    return f"The {metric['name']} is {text.number(metric['value'])}"
+        return f"R squared is {text.share(quality['r2'])}."
+    return f"The {metric['name']} is {text.number(metric['value'])}."
+
+
+def _new_r2(context: dict[str, Any]) -> str:
+    validation = context["validation"]
+    r2 = next(row["r2"] for row in validation["rows"] if row["is_chosen"])
+    return "" if r2 is None or validation["share"] != "R²" else f"R squared on these new rows is {text.share(r2)}."
 
 
 def draw_histogram(context: dict[str, Any]) -> str:

@@ -160,7 +160,7 @@ def evidence_of(
     """From the FoldScores of every model. source: of the rows, which are drawn by their groups where they have any."""
     fold_scores = np.concatenate([table.validation for table in tables])
     weight = tables[0].weight
-    kept = [table.held_out for table in tables]
+    kept = [table.row_scores() for table in tables]
     if not all(kept):
         why_not = why_not or "this score is no mean over rows"
         return Evidence(choosing, scoring, fold_scores, weight, why_not=why_not)

@@ -431,8 +431,10 @@ def _entry(
     model = clone(job.estimator).set_params(**params)
     train = None if scores.train is None else scores.train[best]
     classes = _classes(model, rows, rounds, scores, best) if is_classifier(model) else None
+    predicted = scores.predictions(best, row_count(rows.source)) if scores.held_out else None
     seconds = time.perf_counter() - started
-    return Entry(job.name, model, params, scores.validation[best], train, scores.route, seconds, table, classes)
+    shown = (scores.route, seconds, table, classes, predicted)
+    return Entry(job.name, model, params, scores.validation[best], train, *shown)
 
 
 def _classes(

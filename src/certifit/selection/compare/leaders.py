@@ -72,6 +72,7 @@ class Entry:
     seconds : what tuning and scoring took
     candidates : the table of all candidates, as `cv_results_` of CrossValidated
     classes : of a classifier, every row predicted by a model that did not see it; None for regressors
+    predicted : of a regressor, one number per row by a model that did not see it (NaN: none); None where not kept
     """
 
     name: str
@@ -83,6 +84,7 @@ class Entry:
     seconds: float = 0.0
     candidates: Mapping[str, Any] = field(default_factory=dict)
     classes: ClassValidation | None = None
+    predicted: Array | None = None
 
     @cached_property
     def metrics(self) -> dict[str, Estimate]:

@@ -37,6 +37,7 @@ from certifit.selection.folds.fold_scores import (
     state_scores,
 )
 from certifit.selection.folds.metrics import (
+    PREDICTED,
     PredictedScores,
     Scorer,
     Scoring,
@@ -189,8 +190,9 @@ def has_sums(estimator: BaseEstimator, source: Source, classes: Array | None = N
 
 
 def _of_residuals(split: HeldOut, scoring: Scoring) -> HeldOut:
-    values = row_scores(scoring, np.square(split.values["residual"]), split.y, split.weight)
-    return replace(split, values={"score": values})
+    residuals = split.values["residual"]
+    scores = row_scores(scoring, np.square(residuals), split.y, split.weight)
+    return replace(split, values={"score": scores, PREDICTED: split.y - residuals})
 
 
 def refuse_units(in_units: bool, scoring: Scoring) -> None:

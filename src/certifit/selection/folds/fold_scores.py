@@ -22,6 +22,7 @@ from certifit.models.least_squares.fold_path import FoldPath
 from certifit.selection.folds.metrics import (
     CLASS_SCORES,
     OF_SQUARES,
+    PREDICTED,
     Score,
     Scorer,
     Scoring,
@@ -102,7 +103,7 @@ class FoldScores:
     weight: Array
     route: str
     faults: Mapping[int, str] = field(default_factory=dict)
-    held_out: Sequence[HeldOut] = ()  # of every split "score" of its rows, of classes "accuracy" too; () where not kept
+    held_out: Sequence[HeldOut] = ()  # "score" of the rows of a split, and "accuracy" or "predicted"; () where not kept
     path: FoldPath | None = None  # where squares came from sums
     states: RowFolds | None = None  # where rows were predicted by states of all candidates
 
@@ -112,6 +113,25 @@ class FoldScores:
         if self.train is None:
             raise ValueError("Training scores were not asked for.")
         return self.train
+
+    def predictions(self, candidate: int, n_rows: int) -> Array | None:
+        """What fits that did not see a row predict for it, one number per row; None where they were not kept.
+
+        A row that several splits validate has the prediction of the first, one that none does has NaN.
+        """
+        if not self.held_out or PREDICTED not in self.held_out[0].values:
+            return None
+        predictions = np.full(n_rows, np.nan)
+        for split in reversed(self.held_out):
+            predictions[split.numbers] = split.values[PREDICTED][candidate]
+        return predictions
+
+    def row_scores(self) -> list[HeldOut]:
+        """The scores of the rows of every split, without what was predicted."""
+        return [
+            replace(split, values={name: values for name, values in split.values.items() if name != PREDICTED})
+            for split in self.held_out
+        ]
 
 
 class NoFit(ValueError):
@@ -173,13 +193,17 @@ def held_out_scores(states: RowFolds, is_classes: bool, scoring: Scoring) -> lis
         return []
     if is_classes:
         return states.held_out({"score": metric, "accuracy": CLASS_SCORES["accuracy"]})
-    return [_scored_errors(split, scoring) for split in states.held_out({"error": metric})]
+    return [_scored_errors(split, scoring) for split in states.held_out({"error": metric, PREDICTED: _prediction})]
+
+
+def _prediction(_: Array, predicted: Array) -> Array:
+    return predicted
 
 
 def _scored_errors(split: HeldOut, scoring: Scoring) -> HeldOut:
     errors = split.values["error"]
     scores = -errors if row_errors(scoring) else row_scores(scoring, errors, split.y, split.weight)
-    return replace(split, values={"score": scores})
+    return replace(split, values={"score": scores, PREDICTED: split.values[PREDICTED]})
 
 
 def _scored(states: RowFolds, classes: Array | None, n_candidates: int, scoring: Scoring) -> tuple[Array, Array]:

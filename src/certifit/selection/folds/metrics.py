@@ -160,6 +160,7 @@ def row_errors(scoring: Scoring) -> RowMetric | None:
     return ROW_ERRORS.get(scoring) if isinstance(scoring, str) else None
 
 
+PREDICTED = "predicted"  # name of the predicted numbers among the values of validation rows
 PredictedScores = Callable[[Any, Any, Any, Array], dict[str, Array]]  # (model, X, y, weight) -> name -> 1 x rows
 
 
@@ -183,8 +184,10 @@ class _OfNumbers:
     def __call__(self, model: BaseEstimator, X: UserRows, y: UserTarget, weight: Array) -> dict[str, Array]:
         y, predicted = np.asarray(y, dtype=np.float64), np.asarray(model.predict(X), dtype=np.float64)
         if errors := row_errors(self.scoring):
-            return {"score": -errors(y, predicted)[None, :]}
-        return {"score": row_scores(self.scoring, np.square(y - predicted)[None, :], y, weight)}
+            scores = -errors(y, predicted)[None, :]
+        else:
+            scores = row_scores(self.scoring, np.square(y - predicted)[None, :], y, weight)
+        return {"score": scores, PREDICTED: predicted[None, :]}
 
 
 class _OfClasses:
