@@ -46,8 +46,8 @@ def test_many_files_give_the_bits_of_one(tmp_path, how):
     where: Any = {"folder": tmp_path, "glob": str(tmp_path / "*.parquet"), "list": paths}[how]
     source = scan_parquet(where, "y", "w")
     assert bits(source) == BITS
-    assert source.place(0) == f"row 0 of {str(paths[0])!r}"
-    assert source.place(40_001) == f"row 1 of {str(paths[3])!r}"
+    assert source.place(0) == f"row 1 of {str(paths[0])!r}"
+    assert source.place(40_001) == f"row 2 of {str(paths[3])!r}"
 
 
 def test_only_the_columns_that_are_asked_for_are_read(tmp_path):

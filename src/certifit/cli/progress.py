@@ -14,7 +14,7 @@ DELAY_SECONDS = 0.8
 # What a pass does, by the module of the function that reads its runs.
 PASSES = {"labels": "looking at the labels", "survey": "looking at the columns", "residual": "proving"}
 
-OWN_ROW = r"\bat row (\d+)\b(?! of)"
+OWN_ROW = re.compile(r"\b(at row|Row) (\d+)\b(?! of)")  # rows that the library counts from 0
 
 
 class Display:
@@ -44,10 +44,8 @@ class Display:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop()
-        # A map counts rows from the start of the run it was given.
-        if isinstance(error, ValueError) and self.place is not None and re.search(OWN_ROW, str(error)):
-            place = self.place
-            raise ValueError(re.sub(OWN_ROW, lambda found: f"at {place(int(found[1]))}", str(error))) from error
+        if isinstance(error, ValueError) and self.place is not None and OWN_ROW.search(str(error)):
+            raise ValueError(OWN_ROW.sub(functools.partial(_in_file, self.place), str(error))) from error
 
     def _stop(self) -> None:
         with self._lock:
@@ -177,6 +175,12 @@ def _pass_of(f: Any) -> str | None:
     while (inner := getattr(f, "func", None) or getattr(f, "f", None)) is not None:
         f = inner
     return PASSES.get(str(getattr(f, "__module__", "")).rpartition(".")[2])
+
+
+def _in_file(place: Callable[[int], str], found: re.Match[str]) -> str:
+    """Where a row that an error names stands in the file."""
+    words = place(int(found[2]))
+    return f"at {words}" if found[1] != "Row" else f"{words[0].upper()}{words[1:]}"
 
 
 def _place(source: Any, row: int) -> str:

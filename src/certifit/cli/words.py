@@ -246,8 +246,8 @@ def _held_back(context: dict[str, Any]) -> list[str]:
     outliers = context["outliers"]
     if outliers is None:
         return []
-    rows = ", ".join(str(row["row"]) for row in outliers["rows"][:5])
-    named = f", furthest out: {rows} (counted from 0)" if rows else ""
+    rows = ", ".join(row["place"] for row in outliers["rows"][:5])
+    named = f", furthest out: {rows}" if rows else ""
     return [f"  held back      {text.plural(outliers['n_beyond'], 'row')}{named}"]
 
 

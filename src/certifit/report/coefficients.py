@@ -16,6 +16,7 @@ from certifit.maps.table.survey import has_rare_zero
 from certifit.report import text
 from certifit.report.facts import Fit, pooled_words
 from certifit.report.passes import Seen
+from certifit.report.places import with_places
 from certifit.report.text import Table
 
 CHOSEN = (
@@ -165,7 +166,8 @@ def _add_robust(fit: Fit, rows: list[Table]) -> Table:
     try:
         summary = fit.model.summary(fit.source, level=fit.level, covariance=kind)
     except ValueError as error:
-        return {"kind": kind, "holds": False, "sentences": [f"No robust standard errors: {error}"]}
+        why = with_places(fit.source, str(error))
+        return {"kind": kind, "holds": False, "sentences": [f"No robust standard errors: {why}"]}
     _fill(rows, summary.to_dict(), ROBUST_NUMBERS)
     changed = [row["name"] for row in rows if _is_clear(row["p"]) != _is_clear(row["robust_p"])]
     ratios = [row["robust_error"] / row["error"] for row in rows if row["error"] and row["robust_error"] is not None]

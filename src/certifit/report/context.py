@@ -75,8 +75,10 @@ path          None, or alphas (largest first), chosen, n_nonzero, n_columns, lin
               with a weight), weights, effects}], n_other (columns that are not drawn), sentences
 influence     None, or n_coefficients, df_resid, mean_leverage, grid (log10 leverage, studentised residual),
               high_leverage, far, much: counts of rows,
-              rows [{row (from 0), leverage, residual, studentised, cooks_distance, dffits}], sentences
-outliers      None, or delta, scale, limit, n_beyond, share, rows [{row (from 0), residual, scales, pull}], sentences
+              counted (how places count), rows [{row (from 0), place (in the file), leverage,
+              residual, studentised, cooks_distance, dffits}], sentences
+outliers      None, or delta, scale, limit, n_beyond, share, counted, rows [{row (from 0), place, residual,
+              scales, pull}], sentences
 similarity    None, or of a model that keeps its rows for a kernel: kernel (in one line), n_kept, means (of k, groups x
               groups of rows by prediction), near (mean within groups), far (lowest against highest), sentences
 learning      None, or of a network: epochs, lines {name: a value per epoch}, layers, n_parameters, n_checked, n_kinks

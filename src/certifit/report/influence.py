@@ -1,4 +1,4 @@
-"""Which rows the fit hangs on: leverage, studentised residual and Cook's distance, in one pass of constant memory.
+"""Which rows the fit depends on: leverage, studentised residual and Cook's distance, in one pass of constant memory.
 
 Rows that a robust fit holds back: beyond delta scales a residual pulls no harder than one at delta.
 """
@@ -15,6 +15,7 @@ from certifit.models.least_squares.influence import Influence
 from certifit.report import passes, text
 from certifit.report.facts import Fit
 from certifit.report.passes import Grid, Survey
+from certifit.report.places import counted_how, row_places
 from certifit.report.text import Table
 
 MOST_ROWS = 10
@@ -41,7 +42,9 @@ def influence_facts(fit: Fit) -> Table | None:
         return None
     of_row = fit.printed.rule.of_row
     rows = [_row(best, k, of_row) for k in range(len(best)) if np.isfinite(best.cooks_distance[k])]
+    counted = _named(fit, rows)
     facts: Table = {
+        "counted": counted,
         "n_coefficients": p,
         "df_resid": fit.seen.mass - p,
         "mean_leverage": p / fit.seen.mass,
@@ -49,6 +52,14 @@ def influence_facts(fit: Fit) -> Table | None:
         "rows": rows,
     }
     return facts | counts | {"sentences": _sentences(fit, facts | counts)}
+
+
+def _named(fit: Fit, rows: list[Table]) -> str:
+    """Add to every row where it stands in the data; the sentence that says how these are counted."""
+    places = row_places(fit.source, [row["row"] for row in rows])
+    for row, place in zip(rows, places, strict=True):
+        row["place"] = place
+    return counted_how(fit.source, places)
 
 
 def _grid(fit: Fit, seen: Survey) -> Grid:
@@ -89,7 +100,7 @@ def _sentences(fit: Fit, facts: Table) -> list[str]:
         "see whether they are right before you rely on the coefficients."
     )
     return [
-        f"The fit hangs most on row {top['row']}: without it, predictions of {target} would move by "
+        f"The fit depends most on {top['place']}: without it, predictions of {target} would move by "
         f"{text.number(moved, 2)} (root mean square over the rows), Cook's distance {cook}.",
         verdict,
         f"{text.plural(facts['far'], 'row')} of {text.count(fit.seen.n_rows)} "
@@ -119,16 +130,18 @@ def outlier_facts(fit: Fit) -> Table | None:
             if beyond[k]:
                 furthest.append((float(size[k]), -(block.first_row + int(k)), float(residual[k])))
         furthest = heapq.nlargest(MOST_OUTLIERS, furthest)
+    rows: list[Table] = [
+        {"row": -place, "residual": of_row(residual), "scales": of_row(size / scale), "pull": of_row(limit / size)}
+        for size, place, residual in furthest
+    ]
     return {
+        "counted": _named(fit, rows),
         "delta": delta,
         "scale": scale,
         "limit": limit,
         "n_beyond": n_beyond,
         "share": mass / fit.seen.mass,
-        "rows": [
-            {"row": -place, "residual": of_row(residual), "scales": of_row(size / scale), "pull": of_row(limit / size)}
-            for size, place, residual in furthest
-        ],
+        "rows": rows,
         "sentences": _outlier_sentences(fit, n_beyond, limit),
     }
 

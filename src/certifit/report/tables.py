@@ -180,13 +180,13 @@ def step_rows(context: Table) -> list[Table]:
 def influence_rows(context: Table) -> list[Table]:
     """Cells of the rows that matter most."""
     rows = [] if context["influence"] is None else context["influence"]["rows"]
-    return _number_rows(rows, "row", {"leverage": 3, "studentised": 3, "cooks_distance": 3})
+    return _number_rows(rows, "place", {"leverage": 3, "studentised": 3, "cooks_distance": 3})
 
 
 def outlier_rows(context: Table) -> list[Table]:
     """Cells of the rows furthest out."""
     rows = [] if context["outliers"] is None else context["outliers"]["rows"]
-    return _number_rows(rows, "row", {"residual": 4, "scales": 3, "pull": 2})
+    return _number_rows(rows, "place", {"residual": 4, "scales": 3, "pull": 2})
 
 
 def history_rows(context: Table) -> list[Table]:

@@ -78,7 +78,7 @@ class ParquetFiles:
         """Where a row stands."""
         for path, n_rows in zip(self.paths, self.rows, strict=True):
             if row < n_rows:
-                return f"row {row} of {path!r}"
+                return f"row {row + 1} of {path!r}"
             row -= n_rows
         return f"row {row}"
 

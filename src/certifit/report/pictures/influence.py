@@ -6,6 +6,7 @@ import numpy as np
 
 from certifit.evaluation.pictures.influence import cook_contour
 from certifit.report import svg, text
+from certifit.report.places import place_number
 
 LEVELS = ((0.1, "line-soft"), (1.0, "line-chosen"))
 MOST_NAMED = 6
@@ -34,7 +35,7 @@ def draw(context: dict[str, Any]) -> str:
         labels,
         svg.legend(frame, keys),
     ]
-    shown = ", ".join(f"{row['row']} ({text.number(row['cooks_distance'], 2)})" for row in rows)
+    shown = ", ".join(f"{text.visible(row['place'])} ({text.number(row['cooks_distance'], 2)})" for row in rows)
     description = f"Studentised residual against leverage. Rows of largest Cook's distance: {shown}."
     return svg.document("influence", "Leverage and residuals", description, body)
 
@@ -66,13 +67,14 @@ def _labels(frame: svg.Frame, rows: list[dict[str, Any]], points: list[svg.Point
     parts = []
     for row, point in list(zip(rows, points, strict=True))[:MOST_NAMED]:
         x, y = frame.px(point[0]), frame.py(point[1])
-        width = svg.CHARACTER * len(str(row["row"]))
+        number = str(place_number(row["place"]))
+        width = svg.CHARACTER * len(number)
         if any(abs(x - a) < width + 10 and abs(y - b) < 12 for a, b in placed):
             continue
         placed.append((x, y))
         is_right = x + width + 10 < frame.right
         parts.append(
             f'<text class="name" x="{x + (8 if is_right else -8):.1f}" y="{y + 4:.1f}" '
-            f'text-anchor="{"start" if is_right else "end"}">{row["row"]}</text>'
+            f'text-anchor="{"start" if is_right else "end"}">{number}</text>'
         )
     return "".join(parts)
