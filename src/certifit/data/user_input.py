@@ -3,18 +3,23 @@
 Refuses what cannot be meant as numbers (masks, dates, categories, complex, text, corrupt sparse arrays) before
 scikit-learn's own checks, which would take some of it silently. It makes no pass to look for NaN: sums that come
 out non-finite call `refuse_nonfinite`, which names the row and the column.
+
+First the types of what users pass and get back. NumPy, SciPy, pandas, polars and Arrow share no base class: `ArrayLike`
+is NumPy's name for numbers, nested lists of them and every object with `__array__`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Number
-from typing import Any
+from os import PathLike
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, column_or_1d, has_fit_parameter, validate_data
 
@@ -25,6 +30,58 @@ from certifit.data.offsets import checked_offset
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
 from certifit.runtime import core, n_threads
+
+
+class SparseRows(Protocol):
+    """A sparse matrix or array of SciPy, in any format."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocsr(self) -> SparseRows:
+        """The same entries in compressed rows."""
+
+
+UserRows: TypeAlias = Source | SparseRows | ArrayLike
+"""X: a scan, or rows in memory (array, nested lists, frame, Arrow table, sparse matrix)."""
+
+UserTarget: TypeAlias = ArrayLike | None
+"""y: a number or a label per row; None where X is a scan, which has its target, and where a model needs none."""
+
+UserWeights: TypeAlias = ArrayLike | None
+"""sample_weight, offset, exposure: a number per row; None is 1, 0 and 1, or what a scan has."""
+
+UserLabels: TypeAlias = ArrayLike | None
+"""classes of partial_fit: all labels that there will be; None where an earlier call named them."""
+
+OutPath: TypeAlias = str | PathLike[str] | None
+"""out: the .parquet or .csv file that predictions are written to; None returns them."""
+
+Predictions: TypeAlias = Array | Any
+"""An array of one row per row of X; None where `out` was given. A caller that gave no `out` need not test for None."""
+
+Parameters: TypeAlias = Mapping[str, Any]
+"""Parameters of an estimator by name, as `set_params` takes them: of any type, checked by the table of models."""
+
+
+def taken(X: Any, numbers: Array) -> Any:
+    """Rows of an array, a sparse matrix, a frame or a list, by number."""
+    if hasattr(X, "iloc"):
+        return X.iloc[numbers]
+    if hasattr(X, "take") and hasattr(X, "schema"):  # pyarrow
+        return X.take(numbers)
+    if sp.issparse(X):
+        return X.tocsr()[numbers]
+    if hasattr(X, "shape") or hasattr(X, "__dataframe__"):
+        return X[numbers]
+    return [X[i] for i in numbers]
+
+
+def n_samples(X: Any) -> int:
+    """Number of rows of an array, frame or list."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
 
 _CORE_KINDS = "fiub"  # float, signed, unsigned, bool
 _SEARCH_ROWS = 65_536

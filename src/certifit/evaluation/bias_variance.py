@@ -23,8 +23,7 @@ from sklearn.utils import get_tags
 
 from certifit.data.columns import Array
 from certifit.data.source import Memory, Source
-from certifit.data.user_input import refuse_nonfinite
-from certifit.data.user_types import n_samples, taken
+from certifit.data.user_input import n_samples, refuse_nonfinite, taken
 from certifit.evaluation.metrics.intervals import drawn_rows, generator
 from certifit.evaluation.metrics.rows import numbers
 from certifit.models.adapter import learner_of

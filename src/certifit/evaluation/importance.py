@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights, n_samples
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, n_samples
 from certifit.evaluation.metrics.intervals import check_level, check_seed, generator
 
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array, dense_rows
 from certifit.data.labels import coded, read_labels
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.models.adapter import boundary_weights
 
 

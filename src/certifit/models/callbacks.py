@@ -22,7 +22,7 @@ from math import isfinite, isnan
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.minimise.steps import Listener, Watch, watched
 
 if TYPE_CHECKING:

@@ -22,8 +22,18 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Memory, Source, tree_sum
-from certifit.data.user_input import class_source, predict_rows, predict_source, refuse_nonfinite
-from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import (
+    OutPath,
+    Predictions,
+    UserLabels,
+    UserRows,
+    UserTarget,
+    UserWeights,
+    class_source,
+    predict_rows,
+    predict_source,
+    refuse_nonfinite,
+)
 from certifit.data.view import Target
 from certifit.models.certificate import Certificate
 from certifit.models.estimator import StateT, TaskEstimator, TaskT, joined, name_of_target

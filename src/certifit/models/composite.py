@@ -24,8 +24,7 @@ from certifit.data.columns import Array
 from certifit.data.labels import coded, one_type, read_labels
 from certifit.data.source import Block, Source
 from certifit.data.source_wrappers import OneAgainstRest
-from certifit.data.user_input import class_source, predict_source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, class_source, predict_source
 from certifit.data.view import Target
 from certifit.minimise.steps import full_row
 from certifit.models.adapter import learner_of

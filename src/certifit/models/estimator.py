@@ -32,6 +32,11 @@ from certifit.data.columns import Array
 from certifit.data.kept import kept_rows
 from certifit.data.source import Block, RowError, Source
 from certifit.data.user_input import (
+    OutPath,
+    Predictions,
+    UserRows,
+    UserTarget,
+    UserWeights,
     fit_source,
     predict_rows,
     predict_source,
@@ -39,7 +44,6 @@ from certifit.data.user_input import (
     unchanged_on_error,
     unlabelled_source,
 )
-from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.data.view import Target
 from certifit.data.writing import write_predictions
 from certifit.maps import Basis, Polynomial, TableEncoder

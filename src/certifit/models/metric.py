@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 
 
 class Metric(ABC):

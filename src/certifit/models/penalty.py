@@ -14,7 +14,7 @@ from sklearn.base import clone
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
 from certifit.data.source import Source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.models.estimator import StateT, TaskEstimator, TaskT
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.lasso.task import Strengths

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, taken
 from certifit.models.calibrated.isotonic import IsotonicMap
 from certifit.models.certificate import Certificate
 from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted

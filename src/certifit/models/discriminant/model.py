@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows
+from certifit.data.user_input import UserRows
 from certifit.maps import Basis, TableEncoder
 from certifit.models.discriminant.certificate import certify_gaussian
 from certifit.models.discriminant.closed_form import GenerativeClassifier, checked_priors

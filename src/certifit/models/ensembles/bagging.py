@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, taken
 from certifit.minimise.steps import Steps, is_watched
 from certifit.models.ensembles.draws import counts_of
 from certifit.models.ensembles.out_of_bag import mean_of_squares, share_of_errors

@@ -14,8 +14,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from certifit.data.columns import Array, refuse_kinds
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Source
-from certifit.data.user_input import canonical, checked_weight
-from certifit.data.user_types import UserRows, UserTarget, UserWeights, taken
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, canonical, checked_weight, taken
 from certifit.models.composite import Composite
 from certifit.models.ensembles.draws import DistinctRows, distinct_rows
 from certifit.models.estimator import name_of_target

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_input import predict_rows, predict_source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, predict_rows, predict_source
 from certifit.inference.glm import Dispersion, GlmInference, GlmSummary, Kind, Rules
 from certifit.inference.least_squares import WEIGHTS, Convention
 from certifit.inference.summary import Dropped

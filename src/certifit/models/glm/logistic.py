@@ -19,7 +19,7 @@ from certifit.data.cells import ByLabel, Splits
 from certifit.data.columns import Array
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source
-from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import OutPath, Predictions, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import OutPath, Predictions, UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.families.responses import Gamma, Poisson, Response, family_of
 from certifit.mathematics.losses.families import loss_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import OutPath, Predictions, UserRows
+from certifit.data.user_input import OutPath, Predictions, UserRows
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined

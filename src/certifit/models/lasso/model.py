@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run

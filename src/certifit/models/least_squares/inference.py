@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
-from certifit.data.user_input import predict_rows, predict_source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, predict_rows, predict_source
 from certifit.inference.least_squares import WEIGHTS, Convention, Inference
 from certifit.inference.summary import Dropped, Summary
 from certifit.models.certificate import Certificate

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_input import predict_rows, predict_source, refuse_nonfinite
-from certifit.data.user_types import UserRows
+from certifit.data.user_input import UserRows, predict_rows, predict_source, refuse_nonfinite
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor

@@ -15,8 +15,7 @@ from certifit.data.cells import ByLabel, Cells
 from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_input import refuse_nonfinite
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserLabels, UserRows, UserTarget, UserWeights, refuse_nonfinite
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate

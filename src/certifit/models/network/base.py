@@ -9,8 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
-from certifit.data.user_input import predict_rows
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget, predict_rows
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.row_pass import RowOrder

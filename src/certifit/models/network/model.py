@@ -11,8 +11,15 @@ from sklearn.utils import Tags
 from certifit.data.columns import Array
 from certifit.data.labels import coded, read_labels
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_input import refuse_nonfinite
-from certifit.data.user_types import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import (
+    OutPath,
+    Predictions,
+    UserLabels,
+    UserRows,
+    UserTarget,
+    UserWeights,
+    refuse_nonfinite,
+)
 from certifit.maps import TableEncoder
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses

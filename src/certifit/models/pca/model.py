@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_input import refuse_nonfinite
-from certifit.data.user_types import OutPath, Predictions, UserRows
+from certifit.data.user_input import OutPath, Predictions, UserRows, refuse_nonfinite
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined

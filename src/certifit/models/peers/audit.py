@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.models.certificate import Certificate
 from certifit.models.learner import Params
 from certifit.models.peers.convert import peer_of

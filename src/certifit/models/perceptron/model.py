@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_input import refuse_nonfinite
-from certifit.data.user_types import UserLabels, UserRows, UserTarget
+from certifit.data.user_input import UserLabels, UserRows, UserTarget, refuse_nonfinite
 from certifit.maps import Basis, TableEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import full_row

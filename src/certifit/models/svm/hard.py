@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.maps import TableEncoder
 from certifit.mathematics.kernels import Kernel, Linear
 from certifit.minimise.problem import Run

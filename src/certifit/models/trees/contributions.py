@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.data.user_types import UserRows
+from certifit.data.user_input import UserRows
 from certifit.models.estimator import TaskEstimator
 from certifit.runtime import core, n_threads
 

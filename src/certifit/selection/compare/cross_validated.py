@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.user_input import unchanged_on_error
-from certifit.data.user_types import Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import Predictions, UserLabels, UserRows, UserTarget, UserWeights, unchanged_on_error
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate

@@ -18,7 +18,7 @@ from sklearn.model_selection import LeaveOneOut
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate, Candidates
 from certifit.models.metric import Metric

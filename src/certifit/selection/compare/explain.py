@@ -16,7 +16,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserRows, UserTarget, n_samples, taken
+from certifit.data.user_input import UserRows, UserTarget, n_samples, taken
 from certifit.evaluation.metrics.intervals import Estimate, bootstrap_interval, share
 from certifit.maps import Polynomial
 from certifit.models.adapter import learner_of

@@ -20,8 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.data.user_input import fit_source, predict_rows
-from certifit.data.user_types import UserRows, UserTarget, n_samples
+from certifit.data.user_input import UserRows, UserTarget, fit_source, n_samples, predict_rows
 from certifit.models.adapter import learner_of
 from certifit.models.folds import EACH_ROW, Candidates
 from certifit.selection.folds.rows import Rows, Shared, picked

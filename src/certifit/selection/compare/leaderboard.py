@@ -18,7 +18,7 @@ from certifit.data.labels import with_codes
 from certifit.data.privacy import printed_labels, rule
 from certifit.data.source import Source
 from certifit.data.target import label_counts
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate
 from certifit.models.least_squares.fold_path import FoldPath

@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join
-from certifit.data.user_types import UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.discriminant.folds import trained_classes
 from certifit.models.folds import ClassState, RowFolds

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.evaluation.pictures import Band, new_axes
 from certifit.evaluation.pictures.bias_variance import axis_places, is_geometric
 from certifit.selection.compare.curves import LearningCurve, ValidationCurve, learning_curve, validation_curve

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
 from certifit.data.roles import refuse_unknown
-from certifit.data.user_types import UserLabels
+from certifit.data.user_input import UserLabels
 from certifit.evaluation.pictures import Band, new_axes
 
 if TYPE_CHECKING:

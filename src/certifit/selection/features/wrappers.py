@@ -20,8 +20,17 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from certifit.data.arrow import is_frame
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.data.user_input import class_source, fit_source, predict_source, unchanged_on_error
-from certifit.data.user_types import Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import (
+    Predictions,
+    UserLabels,
+    UserRows,
+    UserTarget,
+    UserWeights,
+    class_source,
+    fit_source,
+    predict_source,
+    unchanged_on_error,
+)
 from certifit.models.certificate import Certificate
 from certifit.models.glm.fold_solver import Unsettled
 from certifit.runtime import one_blas_thread

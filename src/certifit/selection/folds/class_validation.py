@@ -23,7 +23,7 @@ from certifit.data.cells import ByRow, Cells, Splits, mixed
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, tree_sum
 from certifit.data.source_wrappers import FewerClasses, Picked
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights
+from certifit.data.user_input import UserLabels, UserRows, UserTarget, UserWeights
 from certifit.evaluation.metrics.confusion import MOST_CLASSES, ConfusionMatrix
 from certifit.evaluation.metrics.errors import Spread
 from certifit.evaluation.metrics.intervals import Estimate

@@ -16,7 +16,7 @@ from sklearn.metrics import get_scorer
 from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_types import UserRows
+from certifit.data.user_input import UserRows
 from certifit.models.folds import RowFolds
 from certifit.models.least_squares.fold_path import FoldPath
 from certifit.selection.folds.metrics import (

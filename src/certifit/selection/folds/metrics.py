@@ -17,7 +17,7 @@ from scipy.special import xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.evaluation.metrics.auc_intervals import normal_quantile, student_quantile
 from certifit.evaluation.metrics.intervals import Estimate, interval_words
 from certifit.evaluation.metrics.ranking import (

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, n_samples
+from certifit.data.user_input import UserLabels, UserRows, UserTarget, n_samples
 from certifit.evaluation.pictures import new_axes
 
 if TYPE_CHECKING:

@@ -24,8 +24,19 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array, refuse_kinds
 from certifit.data.offsets import checked_offset
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_input import canonical, checked_weight, class_source, fit_source, refuse_nonfinite
-from certifit.data.user_types import UserLabels, UserRows, UserTarget, UserWeights, n_samples, taken
+from certifit.data.user_input import (
+    UserLabels,
+    UserRows,
+    UserTarget,
+    UserWeights,
+    canonical,
+    checked_weight,
+    class_source,
+    fit_source,
+    n_samples,
+    refuse_nonfinite,
+    taken,
+)
 from certifit.maps import TableEncoder
 from certifit.models.adapter import learner_of
 from certifit.selection.folds.metrics import Scorer

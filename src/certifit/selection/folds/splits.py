@@ -18,7 +18,7 @@ from certifit.data.cells import NO_CELL, ByGroup, ByRow, Cells, GroupSizes, List
 from certifit.data.columns import Array
 from certifit.data.copies import copies
 from certifit.data.source import Block, Memory, Source
-from certifit.data.user_types import UserLabels, UserTarget
+from certifit.data.user_input import UserLabels, UserTarget
 
 
 @runtime_checkable

@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from certifit.data.arrow import frame_table, is_frame
 from certifit.data.columns import Array, refuse_kinds
 from certifit.data.source import Memory, Source
-from certifit.data.user_input import canonical, refuse_nonfinite, refuse_offset, unchanged_on_error
-from certifit.data.user_types import Predictions
+from certifit.data.user_input import Predictions, canonical, refuse_nonfinite, refuse_offset, unchanged_on_error
 from certifit.maps.rows import input_names, set_names
 from certifit.runtime import n_threads
 from certifit.selection.information.estimates import Estimates, Kind, Scores, are_levels, declared, target_of
