@@ -12,7 +12,7 @@ from certifit.data.files import scan_parquet as scan_parquet
 from certifit.data.files import scan_svmlight as scan_svmlight
 from certifit.evaluation import bounds as bounds
 from certifit.evaluation.bias_variance import bias_variance as bias_variance
-from certifit.evaluation.deciding import deciding_words as deciding_words
+from certifit.evaluation.importance import deciding_words as deciding_words
 from certifit.evaluation.importance import permutation_importance as permutation_importance
 from certifit.evaluation.independence import conditional_independence as conditional_independence
 from certifit.evaluation.margins import margins as margins

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from certifit.data.privacy import FEWEST
-from certifit.evaluation.deciding import word_evidence, word_log_odds
+from certifit.evaluation.importance import word_evidence, word_log_odds
 from certifit.report import text
 from certifit.report.class_passes import ByClass, are_flags
 from certifit.report.facts import Fit, pooled_words
