@@ -50,7 +50,7 @@ from certifit.evaluation.pictures.approximation import Waves as Waves
 from certifit.evaluation.pictures.bias_variance import BiasVarianceDisplay as BiasVarianceDisplay
 from certifit.evaluation.pictures.boosting import BoostingDisplay as BoostingDisplay
 from certifit.evaluation.pictures.boosting import MarginDisplay as MarginDisplay
-from certifit.evaluation.pictures.boundaries import BoundariesDisplay as BoundariesDisplay
+from certifit.evaluation.pictures.boundary import BoundariesDisplay as BoundariesDisplay
 from certifit.evaluation.pictures.boundary import BoundaryDisplay as BoundaryDisplay
 from certifit.evaluation.pictures.calibration import CalibrationDisplay as CalibrationDisplay
 from certifit.evaluation.pictures.coefficients import CoefficientDisplay as CoefficientDisplay

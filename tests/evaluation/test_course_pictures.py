@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import certifit as cf
-from certifit.evaluation.pictures.boundaries import leads
+from certifit.evaluation.pictures.boundary import leads
 from certifit.evaluation.pictures.descent import steps_of
 from certifit.evaluation.pictures.fitted_curve import drawn_curve
 from certifit.evaluation.pictures.gaussians import ellipse
