@@ -7,12 +7,11 @@ import pytest
 
 import certifit as cf
 from certifit.evaluation.pictures.boundary import leads
-from certifit.evaluation.pictures.descent import steps_of
-from certifit.evaluation.pictures.fitted_curve import drawn_curve
-from certifit.evaluation.pictures.gaussians import ellipse
-from certifit.evaluation.pictures.penalties import ball
-from certifit.evaluation.pictures.projections import drawn_projections, regression_line
-from certifit.selection.folds.pictures import drawn_folds
+from certifit.evaluation.pictures.components import drawn_projections, regression_line
+from certifit.evaluation.pictures.contours import ball, steps_of
+from certifit.evaluation.pictures.dependence import drawn_curve
+from certifit.evaluation.pictures.formulas import ellipse
+from certifit.selection.pictures import drawn_folds
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

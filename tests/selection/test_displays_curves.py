@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import certifit as cf
 from certifit.selection.compare.curves import learning_curve
-from certifit.selection.compare.pictures import LearningCurveDisplay, ValidationCurveDisplay
+from certifit.selection.pictures import LearningCurveDisplay, ValidationCurveDisplay
 
 
 @pytest.fixture
