@@ -7,7 +7,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 import numpy as np
 import pytest
 
-from certifit.models.glm.high_precision_exponentials import ERROR, exponential, logarithm
+from certifit.models.glm.high_precision_losses import ERROR, exponential, logarithm
 
 
 @pytest.mark.parametrize("digits", [28, 80, 160, 640])

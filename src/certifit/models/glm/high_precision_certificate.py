@@ -24,8 +24,7 @@ import numpy as np
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
-from certifit.models.glm.high_precision_exponentials import exponential
-from certifit.models.glm.high_precision_losses import ONE, ZERO, LossOfScore, RowLoss, log_of_one_plus
+from certifit.models.glm.high_precision_losses import ONE, ZERO, LossOfScore, RowLoss, exponential, log_of_one_plus
 from certifit.models.least_squares.collinear import independent_columns
 from certifit.statistics.residual import EXACT_FIT
 
