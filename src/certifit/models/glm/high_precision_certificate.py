@@ -7,7 +7,7 @@ descends to a point where self-concordance (concordance.py) bounds the objective
 
 which is the excess itself but for the bound, a small share of it. Columns that are exact combinations of others, in
 integers, are left out: they change no score. Products are rounded to `digits`, which are doubled until the pivots of
-the Hessian leave SPARE of them; exponentials and logarithms (high_precision_exponentials.py) lose one or two.
+the Hessian leave SPARE of them; exponentials and logarithms (high_precision_losses.py) lose one or two.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
 from certifit.models.glm.high_precision_losses import ONE, ZERO, LossOfScore, RowLoss, exponential, log_of_one_plus
-from certifit.models.least_squares.collinear import independent_columns
+from certifit.models.least_squares.task import independent_columns
 from certifit.statistics.residual import EXACT_FIT
 
 MOST_WORK = 400_000  # rows x parameters^2

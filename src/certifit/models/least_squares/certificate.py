@@ -15,10 +15,9 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.inference.least_squares import Inference
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, near_relation, prediction_change
-from certifit.models.least_squares.collinear import LiteralSystem
 from certifit.models.least_squares.dual import DualLeastSquares
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.models.least_squares.task import LeastSquares
+from certifit.models.least_squares.task import LeastSquares, LiteralSystem
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit, is_lost, twofold_unit
 

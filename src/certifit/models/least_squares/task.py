@@ -2,23 +2,275 @@
 
 A task gives its solver and its certificate the same few things: a factor of the system's matrix, residuals at a
 state, and the scales between the user's units and those of the sums.
+
+Where columns are nearly combinations of others the system is solved over all weights.
+
+In the basis of `statistics/remainders.py` the system is well conditioned: with w = M u for the weights u of that
+basis,
+
+    (B'B + M' penalty M) step = B'r - M' penalty w
+
+where B holds the kept columns and the remainders, and a column that is a combination to the last bit has no entries
+in B'B. The residual r is that of the state in the columns as the user gave them: nothing is lost in converting it.
+`independent_columns` decides in integers which columns are combinations of others.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Source
-from certifit.models.least_squares.collinear import LiteralSystem
-from certifit.models.least_squares.normal_equations import NormalEquations, Weights
+from certifit.data.source import Source, block_rows
+from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, NormalEquations, Weights
+from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
-from certifit.statistics.gram import gram
+from certifit.statistics.factor import Factor, System, twofold_factor
+from certifit.statistics.gram import Gram, Scaling, gram
 from certifit.statistics.moments import column_spreads
-from certifit.statistics.remainders import Remainders, column_factor, remainders
+from certifit.statistics.remainders import LiteralBasis, Remainders, column_factor, literal_columns, remainders
 from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
+
+
+@dataclass(frozen=True)
+class LiteralStep:
+    """At a state: the residual sums, the gradient of the system's unknowns, a bound on its error, and the step."""
+
+    at: Residual
+    gradient: Array
+    error: Array
+    step: Array
+
+
+class LiteralSystem:
+    """The system of one source in a literal basis; `of` gives None where no such basis is well conditioned.
+
+    Unknowns: the intercept (of shifted columns), the kept columns, the live remainders, and under a penalty the
+    columns that are exact combinations.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        basis: LiteralBasis,
+        gram: Gram,
+        alpha: float,
+        fit_intercept: bool,
+        factor: Factor | None,
+        spreads: Array,
+    ) -> None:
+        self.source = source
+        self.basis = basis
+        self.gram = gram
+        self.fit_intercept = fit_intercept
+        self._last: tuple[Weights, LiteralStep] | None = None
+        remainders = basis.remainders
+        # Roots of the penalty's diagonal: their squares may underflow.
+        strength = np.sqrt(alpha) * np.sqrt(gram.sum_weight)
+        self.roots = np.minimum(strength * (remainders.scale * spreads), np.sqrt(LARGEST_PENALTY))
+        s = gram.scaling.scale
+        dead = remainders.columns[remainders.is_exact] if alpha > 0 else np.zeros(0, dtype=np.int64)
+        self.places = np.concatenate([remainders.kept, remainders.columns[basis.live], dead])
+        # u in the scaled columns of the system = units times u of the columns x scale.
+        k = len(remainders.kept)
+        pulls = np.abs(self.roots[:, None] * self.mixing[:, dead]).max(axis=0, initial=0.0)
+        near_one = np.ldexp(1.0, -np.frexp(pulls)[1])
+        self.units = np.concatenate([s[:k] / remainders.scale[remainders.kept], basis.unit * s[k:], near_one])
+        self.factor: Factor = factor if factor is not None else twofold_factor(self._system())
+
+    @staticmethod
+    def of(
+        source: Source, remainders: Remainders, alpha: float, fit_intercept: bool, spreads: Array
+    ) -> LiteralSystem | None:
+        """The system, or None. spreads: what a weight is multiplied by in the penalty."""
+        columns = literal_columns(source, remainders, fit_intercept)
+        if columns is None:
+            return None
+        plain = columns.factor if alpha == 0 else None
+        system = LiteralSystem(source, columns.basis, columns.gram, alpha, fit_intercept, plain, spreads)
+        return None if len(system.factor.dependent) else system
+
+    @property
+    def mixing(self) -> Array:
+        """M: w = M u, for weights of columns x scale: a column's weight less what the relations put on it."""
+        remainders = self.basis.remainders
+        out = np.eye(remainders.n_columns)
+        out[:, remainders.columns] -= remainders.times[0].T
+        return out
+
+    def at(self, state: Weights) -> LiteralStep:
+        """The residual of a state in the columns as given, its gradient in the basis, and the step to the minimum."""
+        if self._last is None or not self._last[0].is_same(state):
+            self._last = (state, self._at(state))
+        return self._last[1]
+
+    def _at(self, state: Weights) -> LiteralStep:
+        remainders, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
+        k, live = len(remainders.kept), len(self.basis.live)
+        scale = remainders.scale.copy()
+        scale[remainders.kept] = s.scale[:k]
+        shift = np.zeros(remainders.n_columns + live)
+        shift[remainders.kept], shift[remainders.n_columns :] = s.shift[:k], s.shift[k:]
+        wide = Scaling(np.concatenate([scale, s.scale[k:]]), shift, s.y_scale, s.y_shift, s.weight_scale)
+        weights = np.concatenate([state.coef / scale * s.y_scale, np.zeros(live)])
+        rows = self.source.through(replace(self.basis, is_beside=True))
+        at = residual(rows, wide, weights, state.intercept * s.y_scale, shift, np.zeros(len(weights)))
+        taken = np.concatenate([remainders.kept, remainders.n_columns + np.arange(live)])
+        sums, error = at.gradient[1:][taken], at.rounding[1:][taken] + self._sum_error(at, self.gram.norms)
+        pull, pull_error = self._pull(state)
+        none = np.zeros(len(pull) - len(sums))
+        gradient = np.concatenate([at.gradient[:1], np.concatenate([sums, none]) - pull])
+        errors = np.concatenate([at.rounding[:1], np.concatenate([error, none]) + pull_error])
+        errors[:1] += self._sum_error(at, np.array([np.sqrt(self.gram.sum_weight)]))
+        gradient, errors = gradient[1 - offset :], errors[1 - offset :]
+        return LiteralStep(at, gradient, errors, self.factor.solve(gradient))
+
+    def objective(self, at: Residual, state: Weights) -> float:
+        """Squares and penalty, scaled."""
+        return at.squares + float(np.sum((self.roots * self._scaled(state)) ** 2))
+
+    def excess_bound(self, at: LiteralStep, state: Weights) -> float:
+        """How far the objective can be above its minimum over all weights, in the units of `objective`.
+
+        With p^2 = g'A^-1 g, and eta what the roundings of the remainders can be of any fit p: (p + (p + |r|) eta)^2.
+        """
+        p = float(np.sqrt(max(float(at.gradient @ at.step), 0.0)))
+        inverse = np.abs(self.factor.inverse)
+        eta = self._remainder_error(np.diagonal(inverse)) + self.matrix_error
+        whole = at.at.raised(self.objective(at.at, state))
+        if eta > 0.25:
+            return whole
+        of_remainders = 2 * np.sqrt(whole) * self._remainder_error(np.diagonal(inverse))
+        rounding = float(np.sqrt(at.error @ (inverse @ at.error)))
+        return min(float((p + rounding) * (1 + 2 * eta) + of_remainders) ** 2, whole)
+
+    def remainder_share(self, at: LiteralStep, state: Weights) -> tuple[float, float]:
+        """Bounds on |r'q| and |q| for q, what a state's weights make of the remainders."""
+        k, s = len(self.basis.remainders.kept), self.gram.scaling
+        u = self.basis.converted(state.coef, state.intercept).coef[k:] / s.scale[k:] * s.y_scale
+        place = 1 + self.basis.remainders.n_columns
+        products = at.at.gradient[place:] + s.shift[k:] * at.at.gradient[0]
+        error = 4 * UNIT * np.abs(products) + self._sum_error(at.at, self.gram.norms[k:])
+        size = float(np.abs(u) @ self.gram.norms[k:]) * (1 + 1e-9)
+        return abs(float(u @ products)) + float(np.abs(u) @ error) + 4 * UNIT * size * np.sqrt(at.at.squares), size
+
+    @property
+    def matrix_error(self) -> float:
+        """How far off sqrt(g' A^-1 g) can be, relative, for a given g: roundings of A, and of rows and relations."""
+        condition = self.factor.condition
+        return condition**2 * 32 * twofold_unit(self.gram.n_rows) + 16 * condition * UNIT
+
+    def moved(self, state: Weights, step: Array) -> Weights:
+        """The float64 state nearest to a state after a step of the unknowns."""
+        remainders, s, offset = self.basis.remainders, self.gram.scaling, int(self.fit_intercept)
+        weights = np.zeros(remainders.n_columns)
+        weights[self.places] = step[offset:] * self.units / s.y_scale
+        # First the weights of the columns set aside, as float64; the others then make up for them.
+        total: dd.Pair = (state.coef / remainders.scale, np.zeros(remainders.n_columns))
+        total = dd.add(total, (weights, np.zeros(remainders.n_columns)))
+        constant: dd.Pair = (np.asarray(state.intercept), np.zeros(()))
+        constant = dd.add(constant, (np.asarray(self._constant(step)), np.zeros(())))
+        for i in np.argsort(-remainders.columns):
+            j = int(remainders.columns[i])
+            nearest = total[0][j] + total[1][j]
+            change = dd.add((weights[j], np.zeros(())), dd.two_sum(nearest - total[0][j], -total[1][j]))
+            total[0][j], total[1][j] = nearest, 0.0
+            less = (-np.asarray(change[0]), -np.asarray(change[1]))
+            line = (remainders.times[0][i], remainders.times[1][i])
+            total = dd.add(total, dd.multiply(line, less))
+            constant = dd.add(constant, dd.multiply((remainders.constants[0][i], remainders.constants[1][i]), less))
+        return Weights((total[0] + total[1]) * remainders.scale, float(constant[0] + constant[1]))
+
+    def _constant(self, step: Array) -> float:
+        """What a step of the unknowns adds to the intercept of the basis's columns as they are."""
+        if not self.fit_intercept:
+            return 0.0
+        s = self.gram.scaling
+        hi, lo = dd.dot(step[1 : 1 + len(s.shift)], s.shift)
+        return float((step[0] - hi) - lo) / s.y_scale
+
+    def _scaled(self, state: Weights) -> Array:
+        return np.asarray(state.coef / self.basis.remainders.scale * self.gram.scaling.y_scale)
+
+    def _pull(self, state: Weights) -> tuple[Array, Array]:
+        """M' penalty w of the system's unknowns, and what its rounding can be."""
+        pull, mixing = self.roots * self._scaled(state), self._pulling()
+        return mixing.T @ pull, MATRIX_ERROR * (np.abs(mixing).T @ np.abs(pull))
+
+    def _pulling(self) -> Array:
+        """Roots of the penalty times M, for the system's unknowns."""
+        return np.asarray(self.roots[:, None] * (self.mixing[:, self.places] * self.units))
+
+    def _sum_error(self, at: Residual, norms: Array) -> Array:
+        return np.asarray(at.unit * np.sqrt(at.magnitude) * norms)
+
+    def _remainder_error(self, inverse: Array) -> float:
+        """What the roundings of the remainders' entries can be of a fit of length 1."""
+        first = int(self.fit_intercept) + len(self.basis.remainders.kept)
+        k, live = len(self.basis.remainders.kept), len(self.basis.live)
+        scale = self.gram.scaling.scale[k:]
+        off = 2 * UNIT * self.gram.norms[k:] + self.basis.relative_error * scale * np.sqrt(self.gram.sum_weight)
+        return float(off @ np.sqrt(inverse[first : first + live]))
+
+    def _system(self) -> System:
+        """B'B + M' penalty M."""
+        d, offset = self.gram.n_columns, int(self.fit_intercept)
+        order = np.concatenate([[d], np.arange(d)])[1 - offset :]
+        size = offset + len(self.places)
+        matrix, low, norms = np.zeros((size, size)), np.zeros((size, size)), np.zeros(size)
+        columns = slice(0, len(order))
+        matrix[columns, columns] = self.gram.sums[np.ix_(order, order)]
+        low[columns, columns] = 0.0 if self.gram.low is None else self.gram.low[np.ix_(order, order)]
+        norms[columns] = np.concatenate([[np.sqrt(self.gram.sum_weight)], self.gram.norms])[1 - offset :]
+        more = np.zeros((2, size, size))
+        more[:, offset:, offset:] = _products(self._pulling())
+        matrix, low = dd.add((matrix, low), (more[0], more[1]))
+        norms[len(order) :] = np.sqrt(np.diagonal(matrix)[len(order) :])
+        return System(matrix, low, norms)
+
+
+def _products(rows: Array) -> dd.Pair:
+    """rows' rows in twofold sums."""
+    n, d = rows.shape
+    ones, zeros = np.ones(d), np.zeros(d)
+    dense = [("dense", np.ascontiguousarray(rows))]
+    sums, low = core.gram(dense, None, None, ones, zeros, 1.0, 0.0, 1.0, block_rows(n), True, n_threads())
+    return np.asarray(sums[:d, :d]), np.asarray(low[:d, :d])
+
+
+# ---- rank in integers: float64 numbers are integers times powers of two ----------------------------------------------
+
+
+def independent_columns(X: Array) -> list[int]:
+    """The first columns that no combination of columns before them gives, exactly: Bareiss's elimination."""
+    columns = [_integers(column) for column in np.asarray(X, dtype=np.float64).T]
+    chosen: list[int] = []
+    last = 1
+    for j in range(len(columns)):
+        row = next((i for i, entry in enumerate(columns[j]) if entry), None)
+        if row is None:
+            continue
+        chosen.append(j)
+        pivot_column, pivot = columns[j], columns[j][row]
+        for k in range(j + 1, len(columns)):
+            factor, other = columns[k][row], columns[k]
+            columns[k] = [
+                (entry * pivot - factor * mine) // last for entry, mine in zip(other, pivot_column, strict=True)
+            ]
+        last = pivot
+    return chosen
+
+
+def _integers(column: Array) -> list[int]:
+    """A column times a power of two: integers without a common factor of two."""
+    ratios = [float(entry).as_integer_ratio() for entry in column]
+    denominator = max((below for _, below in ratios), default=1)
+    whole = [above * (denominator // below) for above, below in ratios]
+    shared = min(((entry & -entry).bit_length() - 1 for entry in whole if entry), default=0)
+    return [entry >> shared for entry in whole]
+
 
 SMALL_STEP = 1e-8  # relative to the size of predictions: beyond it a residual statistic is summed again
 SMALL_CHANGE = 0.1  # relative to the size of residuals: beyond it their squares would be known to fewer digits
