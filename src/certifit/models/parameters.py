@@ -1,12 +1,18 @@
-"""Checks of single parameters. What is not legal is refused with what was got and what is legal."""
+"""Parameters of models: checks of single values, and the ones that mean the same in several families.
+
+What is not legal is refused with what was got and what is legal.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import Any
+
+from certifit.models.learner import Option, count, flag, number
 
 # Parameters of the same models in other libraries -> how the same is said here.
 ELSEWHERE: Mapping[str, str] = {
@@ -43,3 +49,25 @@ def check_choice(name: str, value: Any, legal: tuple[str, ...]) -> None:
     """Refuse what is not one of the legal words."""
     if not isinstance(value, str) or value not in legal:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}. Got {value!r}.")
+
+
+MAPS = ("basis", "encoder")
+PENALTY = ("penalty_factors", "bounds")
+INTERCEPT, STANDARDIZE, TOL = flag(True), flag(False), number(1e-8)
+MAX_TIME = replace(number(None, is_above=True, or_none=True), legal="a number of seconds above 0", is_left_out=True)
+ALPHA = Option(
+    "alpha",
+    "A",
+    "Strength of the penalty, on standardised columns. Default: the folds choose; for huber and quantile 0.",
+    "alpha",
+)
+# Of models that a solver of the user's choice may fit; files of versions without them stay readable.
+STEPS = {"max_iter": replace(count(1000), is_left_out=True), "max_time": MAX_TIME}
+OFFSETS = ("offset", "exposure")
+NO_INFERENCE = "There are no p-values or intervals: "
+SHRUNK = (
+    f"{NO_INFERENCE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be "
+    "wrong. Fit with "
+)
+CLASS_SUMS = ("sums of the columns per class, of rare classes too",)  # what its file stores
+LINEAR = "fit with --model linear"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from certifit.data.roles import CLASSES
-from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
     Answer,
@@ -18,6 +17,7 @@ from certifit.models.learner import (
     count,
     number,
 )
+from certifit.models.parameters import MAX_TIME
 
 
 def _exponential(told: Told) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from certifit.models.about import MAX_TIME
 from certifit.models.learner import DERIVED, Command, Learner, Option, Told, Verb, Words, always, choice, count, number
+from certifit.models.parameters import MAX_TIME
 
 
 def _rounds(told: Told) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES, COUNTS, POSITIVE, QUANTITY
-from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
     Answer,
@@ -22,6 +21,7 @@ from certifit.models.learner import (
     flag,
     number,
 )
+from certifit.models.parameters import MAX_TIME
 from certifit.models.trees.about import LEAVES
 
 _LOSSES = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from certifit.models.about import TOL
 from certifit.models.learner import Answer, Learner, Param, Told, Verb, Words, always, choice, count, either, is_whole
+from certifit.models.parameters import TOL
 
 # Splits are checked with the rows that they number; a model file stores a number only.
 _SPLITS = Param(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from certifit.data.roles import CLASSES
-from certifit.models.about import CLASS_SUMS, MAPS, STANDARDIZE, TOL
 from certifit.models.learner import (
     LARGEST,
     LIKELIHOOD,
@@ -18,6 +17,7 @@ from certifit.models.learner import (
     choice,
     number,
 )
+from certifit.models.parameters import CLASS_SUMS, MAPS, STANDARDIZE, TOL
 
 _COVARIANCES = {"shared": "one covariance S", "class": "covariances S_k", "diagonal": "diagonal S_k"}
 

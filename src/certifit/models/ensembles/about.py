@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     Answer,
     Learner,
@@ -16,6 +15,7 @@ from certifit.models.learner import (
     flag,
     is_whole,
 )
+from certifit.models.parameters import MAX_TIME
 
 
 def _objective(told: Told) -> str:

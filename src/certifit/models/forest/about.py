@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES, QUANTITY
-from certifit.models.about import MAX_TIME
 from certifit.models.learner import (
     DERIVED,
     Answer,
@@ -24,6 +23,7 @@ from certifit.models.learner import (
     either,
     number,
 )
+from certifit.models.parameters import MAX_TIME
 from certifit.models.trees.about import LEAVES
 
 

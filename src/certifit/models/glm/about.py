@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES, COUNTS, POSITIVE
-from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
 from certifit.models.learner import (
     MEAN,
     Answer,
@@ -19,6 +18,7 @@ from certifit.models.learner import (
     count,
     number,
 )
+from certifit.models.parameters import ALPHA, INTERCEPT, MAPS, MAX_TIME, OFFSETS, PENALTY, SHRUNK, STANDARDIZE
 
 
 def _scores(term: str) -> Objective:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     MEAN,
     RESIDUAL,
@@ -17,6 +16,7 @@ from certifit.models.learner import (
     either,
     number,
 )
+from certifit.models.parameters import ALPHA, INTERCEPT, MAPS, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 
 
 def _huber(told: Told) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from certifit.data.roles import QUANTITY
-from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     LARGEST,
     MEAN,
@@ -23,6 +22,7 @@ from certifit.models.learner import (
     is_whole,
     number,
 )
+from certifit.models.parameters import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 
 
 def _kernel_ridge(told: Told) -> str:

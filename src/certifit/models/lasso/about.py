@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import QUANTITY
-from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, MAX_TIME, NO_INFERENCE, PENALTY, STANDARDIZE, TOL
 from certifit.models.learner import SQUARES, Command, Learner, Option, Told, Words, always, count, number
+from certifit.models.parameters import ALPHA, INTERCEPT, LINEAR, MAPS, MAX_TIME, NO_INFERENCE, PENALTY, STANDARDIZE, TOL
 
 
 def _lasso(told: Told) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from certifit.data.roles import QUANTITY
-from certifit.models.about import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, STEPS, TOL
 from certifit.models.learner import SQUARES, Command, Learner, Simplicity, Told, Words, always, number
+from certifit.models.parameters import ALPHA, INTERCEPT, LINEAR, MAPS, SHRUNK, STANDARDIZE, STEPS, TOL
 
 
 def _least_squares(told: Told) -> str:

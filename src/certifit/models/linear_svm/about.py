@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from certifit.data.roles import CLASSES
-from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
 from certifit.models.learner import MEAN, Answer, Command, Learner, Told, Verb, Words, always, choice, count, number
+from certifit.models.parameters import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
 
 SOLVERS = choice("auto", "auto", "newton", "interior-point", "coordinate", "sgd")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from certifit.data.roles import QUANTITY
-from certifit.models.about import NO_INFERENCE, TOL
 from certifit.models.learner import (
     ROWS_KEPT,
     Command,
@@ -19,6 +18,7 @@ from certifit.models.learner import (
     flag,
     number,
 )
+from certifit.models.parameters import NO_INFERENCE, TOL
 
 SOLVED = Goal(
     "coefficients",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from certifit.data.roles import CLASSES
-from certifit.models.about import CLASS_SUMS, MAPS, TOL
 from certifit.models.learner import (
     LARGEST,
     LIKELIHOOD,
@@ -19,6 +18,7 @@ from certifit.models.learner import (
     flag,
     number,
 )
+from certifit.models.parameters import CLASS_SUMS, MAPS, TOL
 
 
 def _gaussian_nb(told: Told) -> str:

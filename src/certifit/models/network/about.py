@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES, COUNTS, POSITIVE, QUANTITY
-from certifit.models.about import NO_INFERENCE, OFFSETS
 from certifit.models.learner import (
     MEAN,
     Answer,
@@ -26,6 +25,7 @@ from certifit.models.learner import (
     is_whole,
     number,
 )
+from certifit.models.parameters import NO_INFERENCE, OFFSETS
 
 CHECKED = Goal(
     "weights",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from certifit.models.about import MAPS, MAX_TIME, STANDARDIZE, TOL
 from certifit.models.learner import LARGEST, Answer, Learner, Told, Words, always, choice, count, either, flag, number
+from certifit.models.parameters import MAPS, MAX_TIME, STANDARDIZE, TOL
 
 
 def _pca(told: Told) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from certifit.models.about import INTERCEPT, MAPS, MAX_TIME
 from certifit.models.learner import Answer, Learner, Told, Verb, Words, always, count, number
+from certifit.models.parameters import INTERCEPT, MAPS, MAX_TIME
 
 
 def _perceptron(told: Told) -> str:

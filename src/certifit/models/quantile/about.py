@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from certifit.models.about import ALPHA, INTERCEPT, MAPS, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 from certifit.models.learner import (
     MEAN,
     RESIDUAL,
@@ -22,6 +21,7 @@ from certifit.models.learner import (
     is_number,
     number,
 )
+from certifit.models.parameters import ALPHA, INTERCEPT, MAPS, MAX_TIME, NO_INFERENCE, STANDARDIZE, TOL
 
 if TYPE_CHECKING:
     from certifit.models.metric import Metric

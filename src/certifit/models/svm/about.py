@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certifit.data.roles import CLASSES
-from certifit.models.about import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
 from certifit.models.learner import (
     MEAN,
     Answer,
@@ -22,6 +21,7 @@ from certifit.models.learner import (
     count,
     number,
 )
+from certifit.models.parameters import ALPHA, INTERCEPT, MAX_TIME, NO_INFERENCE, STANDARDIZE
 
 SUPPORT_KEPT = "the support vectors: rows of the fit, which predictions are made of"  # what their files store
 _NO_COEFFICIENTS = f"{NO_INFERENCE}the model has no coefficients of columns."
