@@ -137,6 +137,7 @@ from certifit.models.lasso.model import Lasso as Lasso
 from certifit.models.lasso.solver import CoordinateDescent as CoordinateDescent
 from certifit.models.least_squares.model import LinearRegression as LinearRegression
 from certifit.models.least_squares.model import Ridge as Ridge
+from certifit.models.linear import alpha_from_C as alpha_from_C
 from certifit.models.linear_svm.model import LinearSVC as LinearSVC
 from certifit.models.local.lowess import lowess as lowess
 from certifit.models.local.model import LocallyWeightedRegression as LocallyWeightedRegression
@@ -149,7 +150,6 @@ from certifit.models.pca.model import PCA as PCA
 from certifit.models.peers.audit import audit as audit
 from certifit.models.peers.convert import from_sklearn as from_sklearn
 from certifit.models.peers.convert import to_sklearn as to_sklearn
-from certifit.models.penalty import alpha_from_C as alpha_from_C
 from certifit.models.perceptron.model import Perceptron as Perceptron
 from certifit.models.quantile.model import QuantileRegressor as QuantileRegressor
 from certifit.models.svm.hard import HardMarginSVC as HardMarginSVC

@@ -37,8 +37,8 @@ from certifit.models.least_squares.inference import (
     refuse_other_facts,
 )
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.linear import Bounds
 from certifit.models.parameters import check_choice
-from certifit.models.penalty import Bounds
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
 from certifit.statistics.fit_sums import Fit, fit_sums, likelihood_sum, sandwich_sums

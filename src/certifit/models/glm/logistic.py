@@ -39,7 +39,7 @@ from certifit.models.glm.solver import AUTO, COORDINATE
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.models.penalty import Bounds, PenaltyFactors
+from certifit.models.linear import Bounds, PenaltyFactors
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.loss_sums import cell_targets

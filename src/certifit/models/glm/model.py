@@ -37,7 +37,7 @@ from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.models.penalty import Bounds, PenaltyFactors
+from certifit.models.linear import Bounds, PenaltyFactors
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.fit_sums import null_score

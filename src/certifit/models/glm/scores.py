@@ -37,7 +37,7 @@ from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
-from certifit.models.penalty import PenaltyParameters, alpha_count
+from certifit.models.linear import PenaltyParameters, alpha_count
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 

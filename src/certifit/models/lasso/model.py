@@ -33,8 +33,7 @@ from certifit.models.least_squares.fold_path import FoldEquations, FoldPath, Gap
 from certifit.models.least_squares.folds import NumberPart
 from certifit.models.least_squares.model import LeastSquaresTask
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.models.linear import LinearRegressor
-from certifit.models.penalty import Bounds, PenaltyFactors, PenaltyParameters, alpha_count
+from certifit.models.linear import Bounds, LinearRegressor, PenaltyFactors, PenaltyParameters, alpha_count
 from certifit.statistics.cell_sums import Store
 
 AUTO, COORDINATE = "auto", "coordinate-descent"
