@@ -17,7 +17,6 @@ ROOMS = {
     "Evaluation and bounds": (
         "evaluation.bias_variance",
         "evaluation.bounds",
-        "evaluation.deciding",
         "evaluation.importance",
         "evaluation.independence",
         "evaluation.margins",

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 # the module that holds them -> public names; those of the models are in their table. __init__.pyi has all: make stub
 _MODULES = {
-    "models.penalty": ("alpha_from_C",),
+    "models.linear": ("alpha_from_C",),
     "minimise.stochastic": (
         "SGD",
         "AveragedSGD",
@@ -70,24 +70,41 @@ _MODULES = {
         "d2_tweedie_score",
     ),
     "evaluation.bounds": ("bounds",),
-    "evaluation.pictures.boundary": ("BoundaryDisplay",),
+    "evaluation.pictures.boundary": (
+        "BoundaryDisplay",
+        "BoundariesDisplay",
+    ),
     "evaluation.pictures.approximation": ("ApproximationDisplay", "Waves"),
     "evaluation.pictures.network": ("EpochsDisplay", "HiddenUnitsDisplay"),
     "evaluation.pictures.local": ("LocalFitDisplay", "LocalWidthsDisplay", "TauDisplay"),
-    "evaluation.pictures.boundaries": ("BoundariesDisplay",),
-    "evaluation.pictures.fitted_curve": ("FittedCurveDisplay",),
-    "evaluation.pictures.descent": ("DescentDisplay", "NewtonDisplay"),
-    "evaluation.pictures.formulas": ("DensityDisplay", "LinkDisplay", "LossDisplay"),
-    "evaluation.pictures.gaussians": ("GaussianDisplay",),
-    "evaluation.pictures.projections": ("ProjectionDisplay",),
-    "evaluation.pictures.penalties": ("PenaltyDisplay",),
-    "selection.folds.pictures": ("FoldsDisplay",),
-    "evaluation.pictures.confusion": ("ConfusionMatrixDisplay",),
-    "evaluation.pictures.calibration": ("CalibrationDisplay",),
+    "evaluation.pictures.dependence": (
+        "FittedCurveDisplay",
+        "DependenceDisplay",
+        "ImportanceDisplay",
+    ),
+    "evaluation.pictures.contours": (
+        "DescentDisplay",
+        "NewtonDisplay",
+        "PenaltyDisplay",
+    ),
+    "evaluation.pictures.formulas": (
+        "DensityDisplay",
+        "LinkDisplay",
+        "LossDisplay",
+        "GaussianDisplay",
+    ),
     "evaluation.pictures.components": (
+        "ProjectionDisplay",
         "ScreeDisplay",
         "BiplotDisplay",
     ),
+    "selection.pictures": (
+        "FoldsDisplay",
+        "LearningCurveDisplay",
+        "ValidationCurveDisplay",
+    ),
+    "evaluation.pictures.confusion": ("ConfusionMatrixDisplay",),
+    "evaluation.pictures.calibration": ("CalibrationDisplay",),
     "data.files": (
         "scan_arrow",
         "scan_csv",
@@ -133,8 +150,10 @@ _MODULES = {
         "validation_curve",
     ),
     "evaluation.bias_variance": ("bias_variance",),
-    "evaluation.importance": ("permutation_importance",),
-    "evaluation.deciding": ("deciding_words",),
+    "evaluation.importance": (
+        "permutation_importance",
+        "deciding_words",
+    ),
     "evaluation.independence": ("conditional_independence",),
     "evaluation.pictures.tree": ("TreeDisplay",),
     "evaluation.pictures.kernels": (
@@ -146,14 +165,6 @@ _MODULES = {
     "evaluation.pictures.boosting": (
         "BoostingDisplay",
         "MarginDisplay",
-    ),
-    "evaluation.pictures.dependence": (
-        "DependenceDisplay",
-        "ImportanceDisplay",
-    ),
-    "selection.compare.pictures": (
-        "LearningCurveDisplay",
-        "ValidationCurveDisplay",
     ),
     "evaluation.pictures.bias_variance": ("BiasVarianceDisplay",),
     "selection.folds.class_validation": ("class_validation",),
