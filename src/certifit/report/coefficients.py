@@ -14,6 +14,7 @@ from scipy import linalg, special
 from certifit.data.privacy import FEWEST
 from certifit.maps.table.survey import has_rare_zero
 from certifit.report import text
+from certifit.report.collinear import collinear_facts
 from certifit.report.facts import Fit, pooled_words
 from certifit.report.passes import Seen
 from certifit.report.places import with_places
@@ -29,6 +30,7 @@ NUMBERS = {"error": "standard_error", "t": "t", "p": "p", "low": "lower", "high"
 ROBUST_NUMBERS = {"robust_error": "standard_error", "robust_p": "p", "robust_low": "lower", "robust_high": "upper"}
 EFFECTS = ("effect", "effect_low", "effect_high")
 FACTORS = {"ratio": "estimate", "ratio_low": "low", "ratio_high": "high"}  # e to the power of these
+STEP_FACTORS = {"step_ratio": "effect", "step_ratio_low": "effect_low", "step_ratio_high": "effect_high"}
 
 
 def coefficient_facts(fit: Fit) -> Table | None:
@@ -40,7 +42,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
     rows: list[Table] = [{"name": name, "estimate": float(value)} for name, value in zip(names, weights, strict=True)]
     if fit.has_intercept:
         rows.insert(0, {"name": "intercept", "estimate": fit.intercept})
-    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, *FACTORS, "column", "level", "determined")
+    keys = (*NUMBERS, *ROBUST_NUMBERS, *EFFECTS, *FACTORS, *STEP_FACTORS, "column", "level", "determined")
     digits = list(model.certificate_.digits) or [None] * len(rows)
     rows = [dict.fromkeys(keys) | row | {"digits": digit} for row, digit in zip(rows, digits, strict=True)]
     notes: list[str] = []
@@ -52,13 +54,13 @@ def coefficient_facts(fit: Fit) -> Table | None:
         notes = list(summary.inference.summary(type(model).__name__, model.target_name_, level, **places).notes)
         robust = _add_robust(fit, rows)
         notes += _note_on_choice(fit)
-    if fit.link in RATIOS:
-        _add_factors(rows)
     weight_rows = rows[len(rows) - len(weights) :]
     groups = []
     if model.basis_ is None:
         _add_effects(weight_rows, fit.seen)
         groups = _name_columns(fit, weight_rows)
+    if fit.link in RATIOS:
+        _add_factors(rows)
     hidden, pooled = _not_printed(fit, rows, groups)
     return {
         "level": level,
@@ -73,6 +75,7 @@ def coefficient_facts(fit: Fit) -> Table | None:
         "rows": [row for row in rows if id(row) not in hidden],
         "groups": groups,
         "pooled": pooled,
+        "collinear": collinear_facts(fit),
     }
 
 
@@ -249,10 +252,11 @@ def _add_effects(rows: list[Table], seen: Seen) -> None:
 
 
 def _add_factors(rows: list[Table]) -> None:
-    """e^coefficient: what one more unit of the column multiplies the rate or the odds by."""
+    """e^coefficient, what one more unit of a column multiplies the rate or the odds by; e^effect, of one more sd."""
     with np.errstate(over="ignore"):
         for row in rows:
-            row |= {key: None if row[of] is None else float(np.exp(row[of])) for key, of in FACTORS.items()}
+            factors = FACTORS if row["level"] is not None else FACTORS | STEP_FACTORS  # a level is there or not
+            row |= {key: None if row[of] is None else float(np.exp(row[of])) for key, of in factors.items()}
 
 
 def _name_columns(fit: Fit, rows: list[Table]) -> list[Table]:

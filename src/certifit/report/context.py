@@ -42,10 +42,11 @@ coefficients  None for a model of classes without one coefficient per column, or
               has none, and why), notes, rows [{name, estimate, determined (None: not asked), error, t, p, low, high,
               robust_error,
               robust_p, robust_low, robust_high, digits, column, level, effect, effect_low, effect_high, ratio,
-              ratio_low, ratio_high (e^coefficient)}];
+              ratio_low, ratio_high (e^coefficient), step_ratio, step_ratio_low, step_ratio_high (e^effect)}];
               ratio: None, or what e^coefficient is (rate ratio, odds ratio); law: of the tests, t or z;
               effect = coefficient times the spread (sd) of its column; robust: None or {kind, holds, sentences};
               chosen: None, or where coefficients may be zero {n_nonzero, kept, dropped: columns};
+              collinear: columns of strong variance inflation [{column, vif, like (its nearest), correlation}];
               pooled: levels and words that are not shown [{column, n, words}];
               groups, one a category [{column, reference, is_reference_rare, n_pooled, reference_rows, n_levels, effect,
               f, p}], f and p of the test

@@ -6,6 +6,7 @@ from certifit.models.learner import ROWS_KEPT
 from certifit.report import text
 from certifit.report.checks import FEW_ROWS, suspects, told, too_good
 from certifit.report.classes import DIRECTIONS
+from certifit.report.collinear import collinear_notice
 from certifit.report.quality import SPREADS_MORE
 from certifit.report.text import Table
 
@@ -374,6 +375,7 @@ CHECKS = (
     _unequal_classes,
     _skipped_rows,
     _dependent,
+    collinear_notice,
     _few_digits,
     _after_selection,
     _end_of_grid,

@@ -59,6 +59,8 @@ def render(context: dict[str, Any]) -> str:
             objective=context["model"]["objective"].partition(": ")[2],
             level=tables.interval_level(context),
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
+            has_steps=tables.has_step_ratios(context),
+            collinear=tables.collinear_rows(context),
             has_robust=table is not None and table["robust"] is not None and table["robust"]["holds"],
             tiles=tiles(context),
             first_questions=questions(context),
@@ -142,5 +144,6 @@ def card(context: dict[str, Any]) -> str:
         grid_labels=tables.grid_labels(context),
         weighed=tables.weighed(context),
         leaders=tables.validation_rows(context),
+        has_steps=tables.has_step_ratios(context),
         influential=tables.influence_rows(context),
     )

@@ -117,7 +117,8 @@ def coefficient_rows(rows: list[Table]) -> list[Table]:
     }
     columns["t"] = aligned([text.number(row["t"], 3) if row["t"] is None else f"{row['t']:.2f}" for row in rows])
     columns |= {key: aligned([text.p_value(row[key]) for row in rows]) for key in ("p", "robust_p")}
-    columns["ratio"] = aligned([text.number(row["ratio"], 4) for row in rows])
+    for key in ("ratio", "step_ratio"):
+        columns[key] = aligned([text.number(row[key], 4) for row in rows])
     columns["digits"] = [("–" if row["digits"] is None else f"{int(row['digits'])}", "") for row in rows]
     return [
         {"name": row["name"], "role": "row", "label": row["name"], "reference": None}
@@ -125,6 +126,12 @@ def coefficient_rows(rows: list[Table]) -> list[Table]:
         | {key: cells[k] for key, cells in columns.items()}
         for k, row in enumerate(rows)
     ]
+
+
+def has_step_ratios(context: Table) -> bool:
+    """Whether some column has a ratio per standard deviation."""
+    table = context["coefficients"]
+    return table is not None and any(row["step_ratio"] is not None for row in table["rows"])
 
 
 def validation_rows(context: Table) -> list[Table]:
@@ -175,6 +182,14 @@ def step_rows(context: Table) -> list[Table]:
         | {key: cells[k] for key, cells in columns.items()}
         for k, step in enumerate(steps)
     ]
+
+
+def collinear_rows(context: Table) -> list[Table]:
+    """Cells of the columns of strong variance inflation."""
+    table = context["coefficients"]
+    rows = [] if table is None else table["collinear"]
+    cells = _number_rows(rows, "column", {"vif": 3, "correlation": 3})
+    return [row | {"like": one["like"]} for row, one in zip(cells, rows, strict=True)]
 
 
 def influence_rows(context: Table) -> list[Table]:
