@@ -10,7 +10,7 @@ from sklearn.datasets import make_circles
 
 import certifit as cf
 from certifit.evaluation.pictures.kernels import LEAST_ROWS, error_table, kept_gram, ordered_gram
-from certifit.report.pictures import kernels as report_pen
+from certifit.report.pictures.kernels import draw_gram
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -68,9 +68,9 @@ def test_both_pens_draw_the_rows_that_a_model_keeps() -> None:
     display = cf.GramDisplay.from_estimator(model)
     means = kept_gram(model).means
     np.testing.assert_array_equal(display.image_.get_array(), means)
-    svg = report_pen.draw({"similarity": {"means": means.tolist(), "near": 0.5, "far": 0.1}})
+    svg = draw_gram({"similarity": {"means": means.tolist(), "near": 0.5, "far": 0.1}})
     assert svg.count("M") >= means.size and "How alike rows are" in svg
-    assert report_pen.draw({"similarity": None}) == ""
+    assert draw_gram({"similarity": None}) == ""
     cf.GramDisplay.from_estimator(cf.KernelLMS(max_iter=5).fit(x, y))
     for other in (cf.KernelPCA(2).fit(x), cf.Ridge().fit(x, y)):
         with pytest.raises(TypeError, match="from_kernel"):

@@ -12,8 +12,8 @@ from certifit.evaluation.pictures.local import drawn_widths
 from certifit.evaluation.pictures.network import MOST_POINTS, drawn_epochs
 from certifit.models.callbacks import ProgressLine, curve_of
 from certifit.report import learning, widths
-from certifit.report.pictures import learning as learning_pen
-from certifit.report.pictures import widths as width_pen
+from certifit.report.pictures.learning import draw_learning
+from certifit.report.pictures.widths import draw_widths
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 matplotlib = pytest.importorskip("matplotlib")
@@ -93,11 +93,11 @@ def test_the_report_has_a_section_on_learning_and_on_the_width(network, local):
     facts = learning.learning_facts(SimpleNamespace(model=network[0], sections=("learning",)))
     assert facts["n_checked"] == network[0].certificate_.n_checked and len(facts["starts"]) == 2
     assert "2 random starts ended between" in " ".join(facts["sentences"])
-    svg = learning_pen.draw({"learning": facts})
-    assert "loss on rows held out" in svg and learning_pen.draw({"learning": None}) == ""
+    svg = draw_learning({"learning": facts})
+    assert "loss on rows held out" in svg and draw_learning({"learning": None}) == ""
     facts = widths.width_facts(SimpleNamespace(model=local[0], sections=("widths",)))
     assert facts["worst"][0] == local[0].certificate_.condition and facts["tau"] == local[0].tau_
-    assert width_pen.draw({"widths": facts}).startswith("<svg")
+    assert draw_widths({"widths": facts}).startswith("<svg")
     nothing = SimpleNamespace(model=None, sections=())
     assert learning.learning_facts(nothing) is None and widths.width_facts(nothing) is None
 

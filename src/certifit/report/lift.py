@@ -14,6 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Block, Source
+from certifit.report import svg, text
 from certifit.report.passes import Drawn, Seen, Sketch, bin_sums, encoded, newly_predicted, predicted, share_of
 
 N_GROUPS = 10
@@ -99,3 +100,34 @@ def _joined(sums: Array, rule: Rule) -> list[list[float]]:
         last = groups.pop()
         groups[-1] = [a + b for a, b in zip(groups[-1], last, strict=True)]
     return [group for group in groups if group[0] > 0]
+
+
+def draw_lift(context: dict[str, Any]) -> str:
+    """Dots with intervals round the line of equality; empty text without means, or with one group."""
+    lift: dict[str, Any] = ({} if context["deviance"] is None else context["deviance"]["lift"]) or {}
+    groups = lift.get("groups", [])
+    if len(groups) < 2:
+        return ""
+    least = min(min(one["predicted"], one["observed"], one["low"]) for one in groups)
+    most = max(max(one["predicted"], one["observed"], one["high"]) for one in groups)
+    ends = (min(0.0, least), most)
+    frame = svg.Frame.around(ends, ends, margin=0.03)
+    points = [(one["predicted"], one["observed"]) for one in groups]
+    marks = [frame.line([(ends[0], ends[0]), (most, most)], "zero")]
+    marks += [_lift_whisker(frame, one, lift["is_rate"]) for one in groups]
+    marks += [frame.line(points, "join"), frame.dots(points, "s6", 7)]
+    what = "rate" if lift["is_rate"] else "mean"
+    target = text.visible(context["model"]["target"], 24)
+    body = [frame.axes(f"predicted {what} of {target}", f"observed {what}"), frame.clipped("lift", marks)]
+    words = "; ".join(f"predicted {text.number(x, 3)}, observed {text.number(y, 3)}" for x, y in points)
+    return svg.document("lift", "Observed against predicted", f"Groups by predicted {what}: {words}.", body)
+
+
+def _lift_whisker(frame: svg.Frame, one: dict[str, Any], is_rate: bool) -> str:
+    x, low, high = frame.px(one["predicted"]), frame.py(one["low"]), frame.py(one["high"])
+    exposure = f", exposure {text.number(one['exposure'])}" if is_rate else ""
+    tip = (
+        f"{text.count(one['rows'])} rows{exposure}: predicted {text.number(one['predicted'], 3)}, observed "
+        f"{text.number(one['observed'], 3)} ({text.number(one['low'], 3)} to {text.number(one['high'], 3)})"
+    )
+    return f'<g><title>{svg.escape(tip)}</title><path class="whisker" d="M{x:.1f} {low:.1f}V{high:.1f}"/></g>'

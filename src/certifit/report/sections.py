@@ -20,24 +20,23 @@ from certifit.report.coefficients import coefficient_facts, path_facts
 from certifit.report.facts import Fit
 from certifit.report.influence import influence_facts, outlier_facts
 from certifit.report.learning import learning_facts
+from certifit.report.lift import draw_lift
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
-from certifit.report.pictures import (
-    bias_variance,
-    calibration,
-    coefficients,
-    confusion,
-    convergence,
-    influence,
-    kernels,
-    leaders,
-    learning,
-    residuals,
-    roc_and_precision,
-    selection,
-    splits,
-    what_decides,
-    widths,
-)
+from certifit.report.pictures.bias_variance import draw_variance
+from certifit.report.pictures.calibration import draw_calibration
+from certifit.report.pictures.coefficients import draw_effects, draw_penalty
+from certifit.report.pictures.confusion import draw_matrix
+from certifit.report.pictures.convergence import draw_gaps
+from certifit.report.pictures.influence import draw_influence
+from certifit.report.pictures.kernels import draw_gram
+from certifit.report.pictures.leaders import draw_leaders
+from certifit.report.pictures.learning import draw_learning
+from certifit.report.pictures.residuals import draw_curve, draw_fit, draw_histogram, draw_quantiles, draw_residuals
+from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
+from certifit.report.pictures.selection import MOST_ROWS, draw_names, draw_path, draw_validation
+from certifit.report.pictures.splits import draw_rounds, draw_shares, draw_tree
+from certifit.report.pictures.what_decides import draw_deciding
+from certifit.report.pictures.widths import draw_widths
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.questions import question_facts
 from certifit.report.similarity import similarity_facts
@@ -133,7 +132,7 @@ class Picture:
 
 
 def _selection(context: Table) -> str:
-    more = ", the first 26" if len(context["selection"]["steps"]) > selection.MOST_ROWS else ""
+    more = ", the first 26" if len(context["selection"]["steps"]) > MOST_ROWS else ""
     return f"From top to bottom, the column that comes in and the error with it{more}."
 
 
@@ -285,45 +284,45 @@ def _outside(key: str, words: str) -> Callable[[Table], str]:
 
 
 PICTURES = (
-    Picture("leaders", "validation", leaders.draw, "Every model that was compared.", _compared),
-    Picture("path", "validation", selection.draw_path, "Error against the number of columns.",
+    Picture("leaders", "validation", draw_leaders, "Every model that was compared.", _compared),
+    Picture("path", "validation", draw_path, "Error against the number of columns.",
             "The ring is the choice; the band is one standard error."),
-    Picture("names", "validation", selection.draw_names, "Columns along the path.", _selection),
-    Picture("validation", "validation", selection.draw_validation, _against, _validation),
-    Picture("variance", "validation", bias_variance.draw, "Bias and variance.", _variance),
-    Picture("matrix", "classes", confusion.draw, "Confusion matrix.", _matrix),
-    Picture("calibration", "probabilities", calibration.draw_calibration, "Calibration.", _calibration),
-    Picture("roc", "probabilities", roc_and_precision.draw_roc, "ROC curve.", _roc),
-    Picture("precision", "probabilities", roc_and_precision.draw_precision, "Precision and recall.", _precision),
-    Picture("deciding", "deciding", what_decides.draw, "What decides.", _deciding),
-    Picture("tree", "splits", splits.draw_tree, "The tree.",
+    Picture("names", "validation", draw_names, "Columns along the path.", _selection),
+    Picture("validation", "validation", draw_validation, _against, _validation),
+    Picture("variance", "validation", draw_variance, "Bias and variance.", _variance),
+    Picture("matrix", "classes", draw_matrix, "Confusion matrix.", _matrix),
+    Picture("calibration", "probabilities", draw_calibration, "Calibration.", _calibration),
+    Picture("roc", "probabilities", draw_roc, "ROC curve.", _roc),
+    Picture("precision", "probabilities", draw_precision, "Precision and recall.", _precision),
+    Picture("deciding", "deciding", draw_deciding, "What decides.", _deciding),
+    Picture("tree", "splits", draw_tree, "The tree.",
             "Each line is a node: what its rows have in common (thresholds to three digits), its answer, its share of "
             "the weight, and its classes, or where its mean lies between the least and the largest."),
-    Picture("shares", "splits", splits.draw_shares, "What each column gains.", _shares),
-    Picture("rounds", "splits", splits.draw_rounds, "Round by round.", _rounds),
-    Picture("penalty", "path", coefficients.draw_penalty, "Coefficients against the penalty alpha.", _penalty),
-    Picture("curve", "fit", residuals.draw_curve, "The fit.",
+    Picture("shares", "splits", draw_shares, "What each column gains.", _shares),
+    Picture("rounds", "splits", draw_rounds, "Round by round.", _rounds),
+    Picture("penalty", "path", draw_penalty, "Coefficients against the penalty alpha.", _penalty),
+    Picture("curve", "fit", draw_curve, "The fit.",
             "Dots are rows, counted on a grid; the line is the prediction."),
-    Picture("fit", "fit", residuals.draw_fit, _against_actual,
+    Picture("fit", "fit", draw_fit, _against_actual,
             _outside("fit", "The closer to the line, the better.")),
-    Picture("lift", "fit", calibration.draw_lift, _against_observed, _lift),
-    Picture("effects", "fit", coefficients.draw_effects, "How much each column moves the prediction.", _effects),
-    Picture("residuals", "residuals", residuals.draw_residuals, "Against predictions.",
+    Picture("lift", "fit", draw_lift, _against_observed, _lift),
+    Picture("effects", "fit", draw_effects, "How much each column moves the prediction.", _effects),
+    Picture("residuals", "residuals", draw_residuals, "Against predictions.",
             _outside("spread", "A sound fit is a flat band of equal width round zero.")),
-    Picture("histogram", "residuals", residuals.draw_histogram, "Histogram.", "Bars that follow the curve are normal."),
-    Picture("quantiles", "residuals", residuals.draw_quantiles, "Normal quantiles.",
+    Picture("histogram", "residuals", draw_histogram, "Histogram.", "Bars that follow the curve are normal."),
+    Picture("quantiles", "residuals", draw_quantiles, "Normal quantiles.",
             "Ends that leave the line are heavy tails: more extreme errors than normal noise has."),
-    Picture("influence", "influence", influence.draw, "Leverage and residual of every row.",
+    Picture("influence", "influence", draw_influence, "Leverage and residual of every row.",
             "Far right: unusual in its columns. Far up or down: unusual in the target. Both: it moves the fit. The "
             "numbered rows have the largest Cook's distance."),
-    Picture("gram", "similarity", kernels.draw, "The kernel between rows.",
+    Picture("gram", "similarity", draw_gram, "The kernel between rows.",
             "Darker is more alike. A sharp diagonal: only near rows share what is learned; one shade: the width is too "
             "large. Each cell is the mean over two groups of 5 rows or more."),
-    Picture("learning", "learning", learning.draw, "Epoch by epoch.", _learning),
-    Picture("widths", "widths", widths.draw, "Error against the width tau.",
+    Picture("learning", "learning", draw_learning, "Epoch by epoch.", _learning),
+    Picture("widths", "widths", draw_widths, "Error against the width tau.",
             "By leave-one-out. Too narrow a width fits noise, too wide a one flattens everything. The ring is the "
             "choice."),
-    Picture("gaps", "steps", convergence.draw, "Excess over the best, step by step.",
+    Picture("gaps", "steps", draw_gaps, "Excess over the best, step by step.",
             "By the solver's own reckoning; the proof above does not rely on it."),
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ from certifit.report import svg
 KINDS = {"bias": "line-soft", "variance": "line-fit"}  # of a part -> of its line
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_variance(context: dict[str, Any]) -> str:
     """Variance, bias^2 + noise and their sum, as shares of the variance of the target; empty where not known."""
     decomposition = None if context["validation"] is None else context["validation"]["decomposition"]
     sd = context["data"]["target"]["sd"]

@@ -14,7 +14,7 @@ NAME = 16
 SHADES = (0.0, 0.02, 0.1, 0.25, 0.45, 0.7)
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_matrix(context: dict[str, Any]) -> str:
     """A shaded cell for every truth (down) and prediction (across); empty text without classes."""
     if context["classes"] is None:
         return ""

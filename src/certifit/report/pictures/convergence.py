@@ -12,7 +12,7 @@ FEWEST = 3
 FLOOR = 1e-35
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_gaps(context: dict[str, Any]) -> str:
     """Gaps on a log axis against steps; empty text for fewer than three of them."""
     history = context["history"]
     rows = [] if history is None else history["rows"]

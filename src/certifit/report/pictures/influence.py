@@ -12,7 +12,7 @@ LEVELS = ((0.1, "line-soft"), (1.0, "line-chosen"))
 MOST_NAMED = 6
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_influence(context: dict[str, Any]) -> str:
     """Density of rows, leverage on a log axis; empty text where rows have no influence."""
     influence = context["influence"]
     if influence is None:

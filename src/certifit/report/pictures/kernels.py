@@ -10,7 +10,7 @@ SIDE = 250.0  # pixels
 LEFT, TOP = 64.0, 12.0
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_gram(context: dict[str, Any]) -> str:
     """A square of shaded cells; empty text for models without a kernel of rows."""
     facts = context["similarity"]
     if facts is None:

@@ -11,7 +11,7 @@ ROW = 21
 FAR = 3.0  # a baseline beyond so many times the largest other error would squeeze the others: it is told, not drawn
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_leaders(context: dict[str, Any]) -> str:
     """Dots with whiskers; empty text where fewer than two models were compared."""
     rows = _rows(context)
     if len(rows) < 2:

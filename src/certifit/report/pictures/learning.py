@@ -9,7 +9,7 @@ from certifit.report import svg, text
 FEWEST = 3
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_learning(context: dict[str, Any]) -> str:
     """A line per loss; empty text for models that are no network, and for fewer than three epochs."""
     facts = context["learning"]
     if facts is None or len(facts["epochs"]) < FEWEST or not facts["lines"]:

@@ -11,7 +11,7 @@ ROW = 21
 NAME = 24
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_deciding(context: dict[str, Any]) -> str:
     """Empty text where there is nothing to compare, or more classes than a picture holds."""
     deciding, classes = context["deciding"], context["classes"]
     if deciding is None or classes is None:

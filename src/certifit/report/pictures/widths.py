@@ -7,7 +7,7 @@ from typing import Any
 from certifit.report import svg, text
 
 
-def draw(context: dict[str, Any]) -> str:
+def draw_widths(context: dict[str, Any]) -> str:
     """A line with the width of the model ringed; empty text for models without a width, and of very many rows."""
     facts = context["widths"]
     if facts is None or facts["chosen"] < 0:
