@@ -17,19 +17,17 @@ from html import unescape
 from certifit.report import text
 from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts, path_facts
+from certifit.report.convergence import draw_gaps, draw_learning, learning_facts
 from certifit.report.facts import Fit
 from certifit.report.influence import draw_influence, influence_facts, outlier_facts
-from certifit.report.learning import learning_facts
 from certifit.report.lift import draw_lift
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
 from certifit.report.pictures.bias_variance import draw_variance
 from certifit.report.pictures.calibration import draw_calibration
 from certifit.report.pictures.coefficients import draw_effects, draw_penalty
 from certifit.report.pictures.confusion import draw_matrix
-from certifit.report.pictures.convergence import draw_gaps
 from certifit.report.pictures.kernels import draw_gram
 from certifit.report.pictures.leaders import draw_leaders
-from certifit.report.pictures.learning import draw_learning
 from certifit.report.pictures.residuals import draw_curve, draw_fit, draw_histogram, draw_quantiles, draw_residuals
 from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
 from certifit.report.pictures.selection import MOST_ROWS, draw_names, draw_path, draw_validation
