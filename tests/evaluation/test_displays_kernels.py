@@ -10,7 +10,7 @@ from sklearn.datasets import make_circles
 
 import certifit as cf
 from certifit.evaluation.pictures.kernels import LEAST_ROWS, error_table, kept_gram, ordered_gram
-from certifit.report.pictures.kernels import draw_gram
+from certifit.report.similarity import draw_gram
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -26,7 +26,6 @@ from certifit.report.pictures.bias_variance import draw_variance
 from certifit.report.pictures.calibration import draw_calibration
 from certifit.report.pictures.coefficients import draw_effects, draw_penalty
 from certifit.report.pictures.confusion import draw_matrix
-from certifit.report.pictures.kernels import draw_gram
 from certifit.report.pictures.leaders import draw_leaders
 from certifit.report.pictures.residuals import draw_curve, draw_fit, draw_histogram, draw_quantiles, draw_residuals
 from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
@@ -36,7 +35,7 @@ from certifit.report.pictures.what_decides import draw_deciding
 from certifit.report.pictures.widths import draw_widths
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.questions import question_facts
-from certifit.report.similarity import similarity_facts
+from certifit.report.similarity import draw_gram, similarity_facts
 from certifit.report.splits import split_facts
 from certifit.report.text import Table
 from certifit.report.what_decides import deciding_facts
