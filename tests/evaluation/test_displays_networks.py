@@ -13,7 +13,7 @@ from certifit.evaluation.pictures.network import MOST_POINTS, drawn_epochs
 from certifit.models.callbacks import ProgressLine, curve_of
 from certifit.report import learning, widths
 from certifit.report.convergence import draw_learning
-from certifit.report.pictures.widths import draw_widths
+from certifit.report.widths import draw_widths
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 matplotlib = pytest.importorskip("matplotlib")

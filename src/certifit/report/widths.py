@@ -1,4 +1,4 @@
-"""The width of local regression: errors by leave-one-out, and how well the rows near a point determine its fit."""
+"""The width tau of local regression: errors by leave-one-out, and how well the rows near a point determine its fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.evaluation.pictures.local import drawn_widths
-from certifit.report import text
+from certifit.report import svg, text
 from certifit.report.facts import Fit
 from certifit.report.text import Table
 
@@ -61,3 +61,19 @@ def _sentences(model: Any, taus: Array, errors: Array, finite: Array, n_singular
     if n_singular:
         sentences.append(f"At {text.plural(n_singular, 'point')} the rows near it hardly determine the coefficients.")
     return sentences
+
+
+def draw_widths(context: dict[str, Any]) -> str:
+    """A line with the width of the model ringed; empty text for models without a width, and of very many rows."""
+    facts = context["widths"]
+    if facts is None or facts["chosen"] < 0:
+        return ""
+    points = [(svg.log10(tau), error) for tau, error in zip(facts["taus"], facts["errors"], strict=True)]
+    x, y = [at for at, _ in points], [height for _, height in points]
+    frame = svg.LogFrame.around((min(x), max(x)), (min(y), max(y)), margin=0.06)
+    marks = [frame.line(points, "line"), frame.dots(points, "s6", 6)]
+    ring = svg.marked(frame, *points[facts["chosen"]])
+    body = [frame.axes("tau", "mean squared error"), frame.clipped("widths", marks), ring]
+    least, most = text.number(min(y)), text.number(max(y))
+    words = f"From {least} to {most}; the width of the model is {text.number(facts['tau'])}."
+    return svg.document("widths", "Error against tau", words, body)
