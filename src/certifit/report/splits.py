@@ -1,7 +1,7 @@
 """What a model of trees splits on: the tree itself, the share of each column in all gains, and rounds of boosting.
 
-The answer and the threshold of a node that fewer rows reach than `data.privacy` asks for are not printed, nor those of
-the split above it.
+The answer and the threshold of a node that fewer rows reach than `data.privacy` asks for are not printed. The pens
+draw the tree as lines of an outline, shares as bars, and the rounds as curves.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from certifit.data.view import Target
 from certifit.evaluation.pictures.boosting import drawn_rounds
 from certifit.evaluation.pictures.tree import TreeBox, reached_by, reading_order, tree_boxes
 from certifit.maps.table.survey import printed_codes
-from certifit.report import text
+from certifit.report import svg, text
 from certifit.report.facts import Fit
 from certifit.report.text import Table
 
@@ -125,3 +125,128 @@ def _sentences(facts: Table) -> list[str]:
         best = int(np.argmin(held))
         sentences.append(f"The loss on the rows held out was lowest after round {best + 1}, {text.number(held[best])}.")
     return sentences
+
+
+ROW = 22.0
+INDENT = 16.0
+STRIP, SHARE = 96.0, 52.0  # widths of the strip of classes and of the share
+NAME = 24
+
+
+def draw_tree(context: dict[str, Any]) -> str:
+    """One line per node: what its rows have in common, its answer, its share of all rows, and its classes or mean."""
+    splits = context["splits"]
+    if splits is None or splits["nodes"] is None or len(splits["nodes"]) < 2:
+        return ""
+    nodes, labels = splits["nodes"], splits["labels"]
+    top = 22.0 if labels and len(labels) <= svg.N_COLOURS else 6.0
+    body = [_legend(labels)] if top > 6 else []
+    height_of = {node["node"]: top + ROW * (k + 0.5) for k, node in enumerate(nodes)}
+    parents: dict[int, float] = {}
+    for node in nodes:
+        y, x = height_of[node["node"]], 8 + INDENT * node["depth"]
+        if node["depth"] > 0:
+            body.append(
+                f'<path class="axis" d="M{x - INDENT + 3:.1f} {parents[node["depth"] - 1] + 9:.1f}V{y:.1f}h9"/>'
+            )
+        parents[node["depth"]] = y
+        body.append(_line(node, labels, x, y))
+    words = "; ".join(_words(node) for node in nodes)
+    return svg.document("tree", "The tree", words, body, height=top + ROW * len(nodes) + 8)
+
+
+def _words(node: dict[str, Any]) -> str:
+    where = node["reached_by"] or "all rows"
+    return f"{where}: {node['answer']}, {100 * node['share']:.3g} % of the weight"
+
+
+def _line(node: dict[str, Any], labels: list[str] | None, x: float, y: float) -> str:
+    ends = "" if node["question"] else " strong"
+    room = int((svg.WIDTH - STRIP - SHARE - x - 16) / svg.CHARACTER) + 3
+    where = text.visible(node["reached_by"] or "all rows", NAME + 14)
+    more = " \N{HORIZONTAL ELLIPSIS}" if node["is_cut"] else ""
+    answer = text.visible(str(node["answer"]), max(8, room - len(where) - 4))
+    share = f"{100 * node['share']:.3g} %"
+    return (
+        f"<g><title>{svg.escape(_words(node))}</title>"
+        f'<text class="name" x="{x:.1f}" y="{y + 4:.1f}">{svg.escape(where)}'
+        f'<tspan class="in{ends}" dx="8">\N{RIGHTWARDS ARROW} {svg.escape(answer)}{more}</tspan></text>'
+        f'<text class="tick" x="{svg.WIDTH - STRIP - 14:.1f}" y="{y + 4:.1f}" text-anchor="end">{share}</text>'
+        f"{_strip(node['parts'], labels, y)}</g>"
+    )
+
+
+def _strip(parts: list[float], labels: list[str] | None, y: float) -> str:
+    """Shares of the classes side by side, or a mark where the mean lies between the least and the largest."""
+    left, right = svg.WIDTH - STRIP - 6, svg.WIDTH - 6.0
+    frame = f'<rect class="empty" x="{left:.1f}" y="{y - 6:.1f}" width="{STRIP:.1f}" height="12"/>'
+    if not parts:
+        return frame
+    if labels is None:
+        at = left + parts[0] * (right - left)
+        return f'{frame}<path class="whisker" d="M{at:.1f} {y - 6:.1f}v12"/>'
+    marks = []
+    for k, part in enumerate(parts):
+        if part > 0:
+            kind = f"c{k + 1}" if len(parts) <= svg.N_COLOURS else ("c1" if part == max(parts) else "c2")
+            marks.append(f'<path class="point {kind}" stroke-width="12" d="M{left:.1f} {y:.1f}h{STRIP * part:.2f}"/>')
+        left += STRIP * part
+    return frame + "".join(marks)
+
+
+def _legend(labels: list[str]) -> str:
+    parts, x = [], 8.0
+    for k, label in enumerate(labels):
+        words = text.visible(label, 18)
+        parts.append(f'<text class="key c{k + 1}" x="{x:.1f}" y="14">\N{BLACK SQUARE} {svg.escape(words)}</text>')
+        x += svg.CHARACTER * (len(words) + 4)
+    return "".join(parts)
+
+
+def draw_shares(context: dict[str, Any]) -> str:
+    """Bars of the share of each column in the gains of all splits, with whiskers over the trees of a forest."""
+    splits = context["splits"]
+    rows = [] if splits is None else splits["columns"]
+    if len(rows) < 2:
+        return ""
+    most = max(row["high"] or row["share"] for row in rows)
+    longest = max(len(text.visible(row["name"], NAME)) for row in rows)
+    bottom = 10 + 21.0 * len(rows)
+    frame = svg.Frame((0.0, 104 * most), (len(rows) - 0.5, -0.5), 14 + svg.CHARACTER * longest, top=8.0, bottom=bottom)
+    body = [svg.x_axis(frame, "share of the gains of all splits, %")]
+    for k, row in enumerate(rows):
+        y, zero, x = frame.py(k), frame.px(0.0), frame.px(100 * row["share"])
+        body.append(
+            f'<text class="name" x="{frame.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{svg.escape(row['name'], NAME)}</text>"
+            f'<rect class="bar" x="{zero:.1f}" y="{y - 6:.1f}" width="{max(x - zero, 0.5):.1f}" height="12"/>'
+        )
+        if row["low"] is not None:
+            ends = frame.px(100 * row["low"]), frame.px(100 * row["high"])
+            body.append(f'<path class="whisker" d="M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}"/>')
+    words = "; ".join(f"{text.visible(row['name'], 40)} {100 * row['share']:.3g} %" for row in rows)
+    return svg.document("shares", "Shares of the columns", words, body, height=bottom + 46)
+
+
+def draw_rounds(context: dict[str, Any]) -> str:
+    """Error under its bound, or losses on the rows of the fit and on rows held out, after every round."""
+    splits = context["splits"]
+    lines = None if splits is None else splits["rounds"]
+    if not lines or len(next(iter(lines.values()))) < 3:
+        return ""
+    values = [value for line in lines.values() for value in line]
+    n_rounds = len(next(iter(lines.values())))
+    frame = svg.Frame.around((1.0, float(n_rounds)), (min(values), max(values)), margin=0.04)
+    label = "share of wrong rows" if "training error" in lines else "mean loss"
+    marks, keys = [], []
+    for k, (name, line) in enumerate(lines.items()):
+        dashed = " dashed" if name == "bound on it" else ""
+        points = [(float(i + 1), value) for i, value in enumerate(line)]
+        marks.append(frame.line(points, f"line-many c{k + 1}{dashed}"))
+        keys.append(
+            f'<text class="key c{k + 1}{dashed}" x="{frame.right - 6:.1f}" y="{frame.top + 16 + 16 * k:.1f}" '
+            f'text-anchor="end">{svg.escape(name)}</text>'
+        )
+    body = [frame.axes("round", label), frame.clipped("rounds", marks), *keys]
+    words = "; ".join(f"{name} from {text.number(line[0])} to {text.number(line[-1])}" for name, line in lines.items())
+    return svg.document("rounds", "Round by round", words, body)
