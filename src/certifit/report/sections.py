@@ -30,13 +30,12 @@ from certifit.report.pictures.leaders import draw_leaders
 from certifit.report.pictures.residuals import draw_curve, draw_fit, draw_histogram, draw_quantiles, draw_residuals
 from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
 from certifit.report.pictures.selection import MOST_ROWS, draw_names, draw_path, draw_validation
-from certifit.report.pictures.what_decides import draw_deciding
 from certifit.report.quality import deviance_facts, quality_facts
 from certifit.report.questions import question_facts
 from certifit.report.similarity import draw_gram, similarity_facts
 from certifit.report.splits import draw_rounds, draw_shares, draw_tree, split_facts
 from certifit.report.text import Table
-from certifit.report.what_decides import deciding_facts
+from certifit.report.what_decides import deciding_facts, draw_deciding
 from certifit.report.widths import draw_widths, width_facts
 
 
