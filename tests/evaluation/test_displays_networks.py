@@ -11,7 +11,7 @@ import certifit as cf
 from certifit.evaluation.pictures.local import drawn_widths
 from certifit.evaluation.pictures.network import MOST_POINTS, drawn_epochs
 from certifit.models.callbacks import ProgressLine, curve_of
-from certifit.report import learning, widths
+from certifit.report import convergence, widths
 from certifit.report.convergence import draw_learning
 from certifit.report.widths import draw_widths
 
@@ -90,7 +90,7 @@ def test_conditions_are_those_of_the_certificate(local):
 
 
 def test_the_report_has_a_section_on_learning_and_on_the_width(network, local):
-    facts = learning.learning_facts(SimpleNamespace(model=network[0], sections=("learning",)))
+    facts = convergence.learning_facts(SimpleNamespace(model=network[0], sections=("learning",)))
     assert facts["n_checked"] == network[0].certificate_.n_checked and len(facts["starts"]) == 2
     assert "2 random starts ended between" in " ".join(facts["sentences"])
     svg = draw_learning({"learning": facts})
@@ -99,7 +99,7 @@ def test_the_report_has_a_section_on_learning_and_on_the_width(network, local):
     assert facts["worst"][0] == local[0].certificate_.condition and facts["tau"] == local[0].tau_
     assert draw_widths({"widths": facts}).startswith("<svg")
     nothing = SimpleNamespace(model=None, sections=())
-    assert learning.learning_facts(nothing) is None and widths.width_facts(nothing) is None
+    assert convergence.learning_facts(nothing) is None and widths.width_facts(nothing) is None
 
 
 def test_the_line_of_progress_has_the_curve_so_far_and_the_loss_of_rows_held_out():

@@ -27,10 +27,17 @@ from certifit.report.pictures.calibration import draw_calibration
 from certifit.report.pictures.coefficients import draw_effects, draw_penalty
 from certifit.report.pictures.confusion import draw_matrix
 from certifit.report.pictures.leaders import draw_leaders
-from certifit.report.pictures.residuals import draw_curve, draw_fit, draw_histogram, draw_quantiles, draw_residuals
 from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
 from certifit.report.pictures.selection import MOST_ROWS, draw_names, draw_path, draw_validation
-from certifit.report.quality import deviance_facts, quality_facts
+from certifit.report.quality import (
+    deviance_facts,
+    draw_curve,
+    draw_fit,
+    draw_histogram,
+    draw_quantiles,
+    draw_residuals,
+    quality_facts,
+)
 from certifit.report.questions import question_facts
 from certifit.report.similarity import draw_gram, similarity_facts
 from certifit.report.splits import draw_rounds, draw_shares, draw_tree, split_facts
