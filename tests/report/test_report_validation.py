@@ -15,7 +15,7 @@ from certifit.report import svg, text
 from certifit.report.context import build
 from certifit.report.folder import selection_table
 from certifit.report.page import render
-from certifit.report.pictures.selection import ordered
+from certifit.report.pictures.validation import ordered
 from certifit.report.questions import question_facts
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts

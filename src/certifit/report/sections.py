@@ -22,13 +22,18 @@ from certifit.report.facts import Fit
 from certifit.report.influence import draw_influence, influence_facts, outlier_facts
 from certifit.report.lift import draw_lift
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
-from certifit.report.pictures.bias_variance import draw_variance
 from certifit.report.pictures.calibration import draw_calibration
 from certifit.report.pictures.coefficients import draw_effects, draw_penalty
 from certifit.report.pictures.confusion import draw_matrix
-from certifit.report.pictures.leaders import draw_leaders
 from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
-from certifit.report.pictures.selection import MOST_ROWS, draw_names, draw_path, draw_validation
+from certifit.report.pictures.validation import (
+    MOST_COLUMNS,
+    draw_leaders,
+    draw_names,
+    draw_path,
+    draw_validation,
+    draw_variance,
+)
 from certifit.report.quality import (
     deviance_facts,
     draw_curve,
@@ -132,7 +137,7 @@ class Picture:
 
 
 def _selection(context: Table) -> str:
-    more = ", the first 26" if len(context["selection"]["steps"]) > MOST_ROWS else ""
+    more = ", the first 26" if len(context["selection"]["steps"]) > MOST_COLUMNS else ""
     return f"From top to bottom, the column that comes in and the error with it{more}."
 
 

@@ -1,8 +1,8 @@
-"""The path of a selection: the error against the number of columns.
+"""Pens of what cross-validation found.
 
-The columns of a selection in the order of its path, each with the error once it is in.
-
-Error against the strength of the penalty: on the rows of the fit, and on rows that it did not see.
+Models that were compared: error on new rows with its standard error, the best on top. The path of a selection: the
+error against the number of columns, and the columns in their order. The error along a parameter. Bias and variance
+against the strength of the penalty: what is lost by too little of it, and by too much.
 """
 
 from __future__ import annotations
@@ -11,11 +11,72 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from certifit.evaluation.pictures import Band
+from certifit.evaluation.pictures.bias_variance import drawn_parts
 from certifit.report import svg, text
 
-ROW = 19
-MOST_ROWS = 26
+MOST_MODELS = 16
+MODEL_ROW = 21
+FAR = 3.0  # a baseline beyond so many times the largest other error would squeeze the others: it is told, not drawn
+
+
+def draw_leaders(context: dict[str, Any]) -> str:
+    """Dots with whiskers; empty text where fewer than two models were compared."""
+    rows = _models(context)
+    if len(rows) < 2:
+        return ""
+    ends = [row["error"] + sign * (row["standard_error"] or 0.0) for row in rows for sign in (-1, 1)]
+    longest = max(len(text.visible(row["name"], 26)) for row in rows)
+    bottom = 14 + MODEL_ROW * len(rows)
+    frame = svg.Frame(
+        svg.widened((min(ends), max(ends)), 0.06), (float(len(rows)) - 0.5, -0.5),
+        left=14 + svg.CHARACTER * longest, top=10, bottom=bottom,
+    )  # fmt: skip
+    body = [_error_axis(frame, svg.escape(f"{context['validation']['measure']} on new rows", 60))]
+    body += [_model_row(frame, k, row) for k, row in enumerate(rows)]
+    said = "; ".join(f"{text.visible(row['name'], 40)} {text.number(row['error'], 3)}" for row in rows)
+    return svg.document("leaders", "Error of every model on new rows", said, body, height=bottom + 46)
+
+
+def _models(context: dict[str, Any]) -> list[dict[str, Any]]:
+    validation = context["validation"]
+    rows = [] if validation is None else [row for row in validation["rows"] if row["error"] is not None]
+    models = sorted((row for row in rows if not row["is_baseline"]), key=lambda row: row["error"])[:MOST_MODELS]
+    most = max((row["error"] for row in models), default=0.0)
+    return models + [row for row in rows if row["is_baseline"] and row["error"] <= FAR * most and len(models) > 1]
+
+
+def _error_axis(frame: svg.Frame, label: str) -> str:
+    parts = []
+    for value, tick in frame.x_ticks():
+        at = f"{frame.px(value):.1f}"
+        parts.append(f'<path class="grid" d="M{at} {frame.top}V{frame.bottom}"/>')
+        parts.append(f'<text class="tick" x="{at}" y="{frame.bottom + 16}" text-anchor="middle">{tick}</text>')
+    middle = (frame.left + frame.right) / 2
+    parts.append(f'<text class="label" x="{middle:.0f}" y="{frame.bottom + 38}" text-anchor="middle">{label}</text>')
+    return "".join(parts)
+
+
+def _model_row(frame: svg.Frame, k: int, row: dict[str, Any]) -> str:
+    y, x, error = frame.py(k), frame.px(row["error"]), row["standard_error"] or 0.0
+    value, plus_minus = text.measured(row["error"], row["standard_error"])
+    low, high = frame.px(row["error"] - error), frame.px(row["error"] + error)
+    mark = f'<path class="dot s6" stroke-width="7" d="M{x:.1f} {y:.1f}h0"/>'
+    tip = f"{text.visible(row['name'])}: {value} ± {plus_minus}"
+    if row["is_chosen"]:
+        mark += f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="6.5"/>'
+    return (
+        f"<g><title>{svg.escape(tip)}</title>"
+        f'<text class="name" x="{frame.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">'
+        f"{svg.escape(row['name'], 26)}</text>"
+        f'<path class="whisker" d="M{low:.1f} {y:.1f}H{high:.1f}"/>{mark}</g>'
+    )
+
+
+COLUMN_ROW = 19
+MOST_COLUMNS = 26
 NAME = 30
 
 
@@ -24,10 +85,10 @@ def draw_names(context: dict[str, Any]) -> str:
     if context["selection"] is None:
         return ""
     chosen = context["selection"]["steps"][context["selection"]["chosen"]]
-    steps = ordered(context)[:MOST_ROWS]
+    steps = ordered(context)[:MOST_COLUMNS]
     ends = [step["error"] + sign * step["standard_error"] for step in steps for sign in (-1, 1)]
     longest = max(len(label(step)) for step in steps)
-    bottom = 14.0 + ROW * len(steps)
+    bottom = 14.0 + COLUMN_ROW * len(steps)
     frame = svg.Frame(
         svg.widened((min(ends), max(ends)), 0.04),
         (len(steps) - 0.5, -0.5),
@@ -37,7 +98,7 @@ def draw_names(context: dict[str, Any]) -> str:
     )
     body = [svg.x_axis(frame, f"error of {text.visible(context['model']['target'])} on new rows")]
     body.append(frame.line([(step["error"], k) for k, step in enumerate(steps)], "join"))
-    body += [_row(frame, k, step, step is chosen) for k, step in enumerate(steps)]
+    body += [_column_row(frame, k, step, step is chosen) for k, step in enumerate(steps)]
     words = "; ".join(f"{step['n_features']} {label(step)} {text.number(step['error'], 3)}" for step in steps)
     return svg.document("names", "Columns along the path", words, body, height=bottom + 46)
 
@@ -53,7 +114,7 @@ def label(step: dict[str, Any]) -> str:
     return text.visible(names[0], NAME) if len(names) == 1 else f"{text.count(len(names))} columns"
 
 
-def _row(frame: svg.Frame, k: int, step: dict[str, Any], is_chosen: bool) -> str:
+def _column_row(frame: svg.Frame, k: int, step: dict[str, Any], is_chosen: bool) -> str:
     y, x = frame.py(k), frame.px(step["error"])
     low, high = (frame.px(step["error"] + sign * step["standard_error"]) for sign in (-1, 1))
     error, plus_minus = text.measured(step["error"], step["standard_error"])
@@ -179,3 +240,27 @@ def _description(curve: dict[str, Any], measure: str) -> str:
         f"{measure[:1].upper()}{measure[1:]} against the {what}, on the rows of the fit and on new rows. "
         f"Chosen: {curve['parameter']} {text.number(curve['values'][at], 3)}, error {error} plus or minus {plus_minus}."
     )
+
+
+PART_KINDS = {"bias": "line-soft", "variance": "line-fit"}  # of a part -> of its line
+
+
+def draw_variance(context: dict[str, Any]) -> str:
+    """Variance, bias^2 + noise and their sum, as shares of the variance of the target; empty where not known."""
+    decomposition = None if context["validation"] is None else context["validation"]["decomposition"]
+    sd = context["data"]["target"]["sd"]
+    if decomposition is None or not sd or None in (*decomposition["error"], *decomposition["variance"]):
+        return ""
+    x = [svg.log10(value) for value in decomposition["values"]]
+    share = {
+        key: np.asarray(decomposition[key], dtype=np.float64) / sd / sd
+        for key in ("error", "variance", "bias_and_noise")
+    }
+    parts = drawn_parts(share["bias_and_noise"], share["variance"], bias_name="bias^2 + noise")
+    lines = {"line": ("error", share["error"])} | {PART_KINDS[part]: line for part, line in parts.items()}
+    frame = svg.LogFrame.around((min(x), max(x)), (0.0, max(float(values.max()) for _, values in lines.values())))
+    marks = [frame.line(list(zip(x, values.tolist(), strict=True)), kind) for kind, (_, values) in lines.items()]
+    body = [frame.axes("alpha", "share of the target's variance"), frame.clipped("variance", marks)]
+    body.append(svg.legend(frame, [(kind, label) for kind, (label, _) in lines.items()]))
+    description = "Squared error on rows not drawn, and its parts, against alpha, as shares of the target's variance."
+    return svg.document("variance", "Bias and variance", description, body)
