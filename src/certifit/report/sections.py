@@ -22,10 +22,8 @@ from certifit.report.facts import Fit
 from certifit.report.influence import draw_influence, influence_facts, outlier_facts
 from certifit.report.lift import draw_lift
 from certifit.report.model import certificate_facts, data_facts, history_facts, usage
-from certifit.report.pictures.calibration import draw_calibration
+from certifit.report.pictures.classes import draw_calibration, draw_matrix, draw_precision, draw_roc
 from certifit.report.pictures.coefficients import draw_effects, draw_penalty
-from certifit.report.pictures.confusion import draw_matrix
-from certifit.report.pictures.roc_and_precision import draw_precision, draw_roc
 from certifit.report.pictures.validation import (
     MOST_COLUMNS,
     draw_leaders,
