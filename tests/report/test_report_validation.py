@@ -12,11 +12,11 @@ from test_report_page import HOSTILE, Page
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.report import svg, text
+from certifit.report.answer import question_facts
 from certifit.report.context import build
 from certifit.report.folder import selection_table
 from certifit.report.page import render
 from certifit.report.pictures.validation import ordered
-from certifit.report.questions import question_facts
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts
 from certifit.selection.compare.leaderboard import leaderboard

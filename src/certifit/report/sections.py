@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from html import unescape
 
 from certifit.report import text
+from certifit.report.answer import question_facts
 from certifit.report.classes import class_facts, validation_table
 from certifit.report.coefficients import coefficient_facts, path_facts
 from certifit.report.convergence import draw_gaps, draw_learning, learning_facts
@@ -41,7 +42,6 @@ from certifit.report.quality import (
     draw_residuals,
     quality_facts,
 )
-from certifit.report.questions import question_facts
 from certifit.report.similarity import draw_gram, similarity_facts
 from certifit.report.splits import draw_rounds, draw_shares, draw_tree, split_facts
 from certifit.report.text import Table
