@@ -4,7 +4,7 @@ import pytest
 import certifit as cf
 from certifit.data.source import Batches, Block, Memory
 from certifit.report import passes
-from certifit.report.moments import Moments
+from certifit.report.columns import Moments
 from certifit.report.passes import Sketch
 
 

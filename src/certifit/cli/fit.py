@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.grouped_help import GroupedHelp
 from certifit.cli.models import (
     AS_CATEGORIES,
     AUTO,
@@ -22,7 +21,7 @@ from certifit.cli.models import (
     untuned,
 )
 from certifit.cli.progress import Display
-from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, request_options
 from certifit.cli.what_to_fit import Setting, affordable, held_out, refuse_constant, separation_of, settle, validated
 from certifit.data.roles import CLASSES
 from certifit.models.learner import Simplicity

@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from certifit.cli.errors import say
-from certifit.cli.grouped_help import GroupedHelp
 from certifit.cli.models import AUTO, COMPARED, KINDS, Candidate, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
-from certifit.cli.request import FOLDS, Done, Request, carry_out, request_options
+from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, request_options
 from certifit.cli.what_to_fit import Setting, settle, validated
 from certifit.data.roles import CLASSES, GOALS
 

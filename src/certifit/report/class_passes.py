@@ -25,7 +25,7 @@ from certifit.data.cells import ByLabel
 from certifit.data.columns import Array
 from certifit.data.labels import with_codes
 from certifit.data.source import Block, Source, rows_where
-from certifit.report.moments import Moments
+from certifit.report.columns import Moments
 from certifit.report.passes import Drawn, Seen, drawn_rows, share_drawn
 from certifit.statistics.cell_sums import CellMoments, cell_moments
 

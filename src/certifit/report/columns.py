@@ -1,14 +1,144 @@
-"""What is known of each column of the data: kind, gaps, range, levels, and what it alone says about the target."""
+"""What is known of each column of the data: kind, gaps, range, levels, and what it alone says about the target.
 
+Mean and spread of every fitted column and its covariance with the target are merged block by block (Chan's formula).
+From these follows what each column alone says: squared correlation for a number, and for the levels l of a category
+with n_l rows, eta^2 = sum_l n_l (mean_l - mean)^2 / sum_i (y_i - mean)^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 
+from certifit.data import columns as seg
 from certifit.data.columns import Array
-from certifit.report.facts import Fit
-from certifit.report.moments import Moments
 from certifit.report.text import Table
+
+if TYPE_CHECKING:
+    from certifit.report.facts import Fit
+from certifit.statistics.moments import Merge
+
+# mean, squares, cross, low, high: one entry per column
+Sums = tuple[Array, Array, Array, Array, Array]
+
+
+@dataclass
+class Moments:
+    """squares = sum w (x - mean)^2, cross = sum w (x - mean) (y - mean y); low and high of numbers."""
+
+    mass: float = 0.0
+    y_mean: float = 0.0
+    y_squares: float = 0.0
+    mean: Array = field(default_factory=lambda: np.empty(0))
+    squares: Array = field(default_factory=lambda: np.empty(0))
+    cross: Array = field(default_factory=lambda: np.empty(0))
+    low: Array = field(default_factory=lambda: np.empty(0))
+    high: Array = field(default_factory=lambda: np.empty(0))
+
+    def add(self, X: Any, y: Array, weight: Array) -> None:
+        """Merge the rows of one block: an array, CSR, or the segments of an encoded table."""
+        mass = float(weight.sum())
+        if mass <= 0:
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            y_mean = float(weight @ y) / mass
+            pull = weight * (y - y_mean)
+            y_squares = float(pull @ (y - y_mean))
+            sums = _sums(X, weight, pull, mass)
+            self._merge(mass, y_mean, y_squares, sums)
+
+    def _merge(self, mass: float, y_mean: float, y_squares: float, sums: Sums) -> None:
+        mean, squares, cross, low, high = sums
+        if self.mass == 0:
+            self.mass, self.y_mean, self.y_squares = mass, y_mean, y_squares
+            self.mean, self.squares, self.cross, self.low, self.high = sums
+            return
+        both = Merge.of(self.mass, mass)
+        step, y_step = mean - self.mean, np.asarray(y_mean - self.y_mean)
+        self.squares = both.products(self.squares, squares, step, step)
+        self.cross = both.products(self.cross, cross, step, y_step)
+        self.y_squares = float(both.products(self.y_squares, y_squares, y_step, y_step))
+        self.mean, self.y_mean = both.mean(self.mean, mean), float(both.mean(self.y_mean, y_mean))
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+        self.mass = float(both.weight)
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviations."""
+        return np.sqrt(self.squares / self.mass) if self.mass > 0 else self.squares
+
+    def correlation(self, places: Sequence[int]) -> float | None:
+        """Largest squared correlation of these columns with the target."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            r2 = self.cross[list(places)] ** 2 / (self.squares[list(places)] * self.y_squares)
+        r2 = r2[np.isfinite(r2)]
+        return min(float(r2.max()), 1.0) if r2.size else None
+
+    def between(self, places: Sequence[int]) -> float | None:
+        """eta^2 of a category whose 0/1 columns these are; rows without a 1 are its reference level."""
+        rows, pull = self.mass * self.mean[list(places)], self.cross[list(places)]
+        rows, pull = np.append(rows, self.mass - rows.sum()), np.append(pull, -pull.sum())
+        used = rows > 0
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            eta2 = float((pull[used] ** 2 / rows[used]).sum() / self.y_squares) if self.y_squares > 0 else np.nan
+        return min(eta2, 1.0) if np.isfinite(eta2) else None
+
+
+def _sums(X: Any, weight: Array, pull: Array, mass: float) -> Sums:
+    if isinstance(X, seg.Columns):
+        parts = [_of_segment(segment, X.shape[0], weight, pull, mass) for segment in X.segments]
+        mean, squares, cross, low, high = (np.concatenate(column_sums) for column_sums in zip(*parts, strict=True))
+        return mean, squares, cross, low, high
+    if scipy.sparse.issparse(X):
+        X = X.tocsr().astype(np.float64)
+        mean = np.asarray(weight @ X).ravel() / mass
+        squares = np.asarray(weight @ X.power(2)).ravel() - mass * mean**2
+        low, high = X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel()
+        return mean, np.maximum(squares, 0.0), np.asarray(pull @ X).ravel(), low, high
+    dense = np.asarray(X, dtype=np.float64)
+    mean = weight @ dense / mass
+    about = dense - mean
+    return mean, weight @ about**2, pull @ about, dense.min(axis=0), dense.max(axis=0)
+
+
+def _of_segment(segment: seg.Segment, n_rows: int, weight: Array, pull: Array, mass: float) -> Sums:
+    if isinstance(segment, seg.Csr):
+        return _sums(segment.rows, weight, pull, mass)
+    if not isinstance(segment, seg.Codes):
+        dense = segment.dense(n_rows)
+        return _of_column(dense[:, 0], weight, pull, mass) if dense.shape[1] == 1 else _sums(dense, weight, pull, mass)
+    place = _places(segment, n_rows) + 1
+    size = segment.n_columns + 1
+    share = np.bincount(place, weights=weight, minlength=size)[1:] / mass
+    cross = np.bincount(place, weights=pull, minlength=size)[1:].astype(np.float64, copy=False)
+    return share, mass * share * (1 - share), cross, np.zeros(size - 1), np.ones(size - 1)
+
+
+def _of_column(x: Array, weight: Array, pull: Array, mass: float) -> Sums:
+    low, high = x.min(), x.max()
+    mean = float(weight @ x) / mass
+    about = x - mean
+    cross = float(pull @ about)
+    about *= about
+    sums = (mean, float(weight @ about), cross, low, high)
+    first, second, third, fourth, fifth = (np.array([value], dtype=np.float64) for value in sums)
+    return first, second, third, fourth, fifth
+
+
+def _places(segment: seg.Codes, n_rows: int) -> Any:
+    """The column in which each row has its 1; -1 is none."""
+    if segment.valid is None:
+        return segment.columns[segment.codes].astype(np.int64)
+    valid = segment.valid.to_bool(n_rows)
+    place = np.full(n_rows, segment.null_column, dtype=np.int64)
+    place[valid] = segment.columns[segment.codes[valid]]
+    return place
+
 
 KINDS = {"level": "levels"}
 MOST_LEVELS = 20

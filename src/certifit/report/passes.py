@@ -28,7 +28,7 @@ from certifit.data.cells import mixed
 from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Block, Memory, RowError, Source
-from certifit.report.moments import Moments
+from certifit.report.columns import Moments
 
 GROWTH = np.log1p(0.005)
 # Above |log(5e-324)| / GROWTH, so that the bin of a magnitude is positive and can carry the sign.
