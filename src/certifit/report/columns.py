@@ -18,10 +18,10 @@ import scipy.sparse
 from certifit.data import columns as seg
 from certifit.data.columns import Array
 from certifit.report.text import Table
+from certifit.statistics.moments import Merge
 
 if TYPE_CHECKING:
     from certifit.report.facts import Fit
-from certifit.statistics.moments import Merge
 
 # mean, squares, cross, low, high: one entry per column
 Sums = tuple[Array, Array, Array, Array, Array]
