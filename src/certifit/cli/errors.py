@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import signal
 import sys
 import traceback
@@ -24,6 +23,7 @@ import click
 
 from certifit.cli.signals import unwinding
 from certifit.data.privacy import hiding, masked, visible
+from certifit.report.shell import as_options
 from certifit.report.text import one_line
 
 NOT_PROVEN, BAD_INPUT, DEFECT, INTERRUPTED = 1, 2, 3, 130
@@ -87,48 +87,11 @@ def describe(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         return _describe_os_error(error), BAD_INPUT
     if isinstance(error, ValueError) or _is_refusal(error):
-        return as_options(str(error)), BAD_INPUT
+        return str(error), BAD_INPUT
     return (
         f"unexpected {type(error).__name__}: {error}. A defect of certifit; CERTIFIT_DEBUG=1 shows where.",
         DEFECT,
     )
-
-
-# Parameters of the library that an error advises, as options of the command line.
-OPTIONS = (
-    (r"types=\{(?:'([^']*)'|column): '([\w-]+)'\}", lambda found: f"--types {found[1] or 'COLUMN'}={found[2]}"),
-    (r"\bbad_rows=(\d+)", r"--bad-rows \1"),
-    (r"\bbad_rows=(?!\w)", "--bad-rows N"),
-    (r"\bmissing=(?!\w)", "--na"),
-    (r"\bencoding='([\w-]+)'", r"--encoding \1"),
-    (r"\bencoding=(?!\w)", "--encoding"),
-    (r"\bhas_header=False", "add --no-header"),
-    (r"\babsent='keep'", "--na keep"),
-    (r"\bunseen='(\w+)'", r"--unseen \1"),
-    (r"\bshorter names or fewer columns\b", "shorter names, or fewer columns (--columns)"),
-    (r"\bmax_levels\b", "--max-levels"),
-    (r"\bmin_count\b", "--min-count"),
-    (r"\bn_features_to_select=\((\d+), (\d+)\)", r"--features \1:\2"),
-    (r"\bn_features_to_select=(\d+)", r"--features \1"),
-    (r"\bfixed names\b", "--fixed names"),
-    (r"\bshrinkage=([\d.]+)", r"--shrinkage \1"),
-    (r"\bcovariance='shared'", "--model discriminant"),
-    (r"\bUse a regressor, or convert y\b", "Use --task quantity, or convert the column"),
-    (r"\balpha=(\S+) gives column\b", r"--smoothing \1 gives column"),
-    (r"\bUse alpha > 0\b", "Use --smoothing above 0"),
-    (r"\buse alpha near 1\b", "use --smoothing near 1"),
-    (
-        r"Negative values in data passed to MultinomialNB \(input X\): (.+?)\. Counts are >= 0",
-        r"multinomial-nb reads counts, and a column holds \1. Leave it out (--columns), or use --model gaussian-nb",
-    ),
-)
-
-
-def as_options(message: str) -> str:
-    """The message with what it advises as options of the command line."""
-    for pattern, option in OPTIONS:
-        message = re.sub(pattern, option, message)
-    return message
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -175,8 +138,8 @@ def show(line: str) -> None:
 
 
 def say(line: str) -> None:
-    """One line on stderr, made safe for a terminal; without cell values that are not shown."""
-    click.echo(visible(masked(line)), err=True)
+    """One line on stderr, made safe for a terminal; without cell values that are not shown, in words of the shell."""
+    click.echo(visible(masked(as_options(line))), err=True)
 
 
 def _say_warning(message: Warning | str, *place: Any, **stream: Any) -> None:

@@ -74,6 +74,8 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     choice = Choice.of(kind, **of_the_model)
     if options["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
+    if options["max_iter"] is not None and kind != AUTO and not KINDS[kind].has("max_iter"):
+        raise click.UsageError(f"--max-iter is of models that take steps, and --model {kind} takes none. Leave it out.")
     if nested and options["cv"] in (0, 2):
         raise click.UsageError(f"--nested needs 3 folds or more, and --cv is {options['cv']}.")
     return run(Request.of(**options), choice, degree, rule, nested, holdout)

@@ -17,7 +17,7 @@ from certifit.models.learner import Command, Learner, Option, Param, Simplicity
 from certifit.models.table import LEARNERS
 
 AUTO = "auto"
-AS_CATEGORIES = ", by code"  # behind the label of a model that reads whole numbers of few values as categories
+AS_CATEGORIES = " on codes"  # behind the label of a model that reads whole numbers of few values as categories
 ROWS_PER_LEVEL = 20  # so many rows per level allow such a reading to be compared
 # Options that auto takes too: the first where every model it compares has them, columns for those models that do.
 SHARED = {"degree": "basis", "no_intercept": "fit_intercept"}  # what they set
@@ -39,15 +39,16 @@ class Kind:
     def takes(self) -> tuple[str, ...]:
         """The options that go with it."""
         names = tuple(option.name for option in self.command.options)
-        shared = tuple(name for name, parameter in SHARED.items() if self._has(parameter))
+        shared = tuple(name for name, parameter in SHARED.items() if self.has(parameter))
         return (*names, *shared, *self.command.roles)
 
-    def _has(self, parameter: str) -> bool:
+    def has(self, parameter: str) -> bool:
+        """Whether it has a parameter of this name."""
         return parameter in self.learner.params or parameter in self.learner.others
 
     def make(self, common: Mapping[str, Any], given: Mapping[str, Any], rule: str) -> Candidate:
         """The model. common: parameters, of which it takes those it has; given: options of its own."""
-        parameters = {name: value for name, value in common.items() if self._has(name)}
+        parameters = {name: value for name, value in common.items() if self.has(name)}
         if self.command.counts_words:
             parameters["encoder"] = _counting(parameters["encoder"])
         for option in self.command.options:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.errors import NOT_PROVEN, as_options, say, show, values_option
+from certifit.cli.errors import NOT_PROVEN, say, show, values_option
 from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.report.text import joined
@@ -44,7 +44,7 @@ class GroupedHelp(click.Command):
         records = {
             param.name or "": record
             for param in self.get_params(ctx)
-            if (record := param.get_help_record(ctx)) is not None
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None
         }
         grouped = {title: [records.pop(name) for name in names if name in records] for title, names in GROUPS.items()}
         printed = grouped.pop("What is printed")
@@ -179,6 +179,10 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
         help="Excess over the best fit, relative, that counts as converged; of classes, in nats per row. Default: "
         "1e-8, of support vector machines 1e-4.",
     ),
+    click.option(
+        "--max-iter", type=click.IntRange(min=1), metavar="N",
+        help="Most iterations, sweeps or epochs of a model that has them.",
+    ),
     reading_options,
     click.option(
         "--no-spill", is_flag=True,
@@ -232,6 +236,7 @@ class Request:
         texts: str | None,
         ngrams: int | None,
         min_word_count: int | None,
+        max_iter: int | None = None,
         copies: str = "anywhere",
         no_spill: bool = False,
         **others: Any,
@@ -249,7 +254,8 @@ class Request:
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
         roles |= {"offset": offset, "exposure": exposure}
-        model = {"fit_intercept": not no_intercept} | ({} if tol is None else {"tol": tol})
+        asked = {"tol": tol, "max_iter": max_iter}
+        model = {"fit_intercept": not no_intercept} | {key: one for key, one in asked.items() if one is not None}
         return Request(files, out, roles, encoding, model, cv, quiet, copies, words, not no_spill)
 
     def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:
@@ -288,7 +294,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         source = request.data.open(labels=labels, **request.roles).kept(request.may_spill)
         stack.callback(source.files.close)
         for note in [] if request.quiet else source.notes:
-            say(f"Note: {as_options(note)}")
+            say(f"Note: {note}")
         display.step("reading rows")
         if (note := source.files.note()) is not None and not request.quiet:
             say(f"Note: {note}")

@@ -12,12 +12,13 @@ from typing import Any
 
 import click
 
-from certifit.cli.errors import as_options, say
+from certifit.cli.errors import say
 from certifit.cli.models import AUTO, KINDS, OFFSETS, Candidate, Choice, preferred
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request
 from certifit.data.privacy import printed_labels
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
+from certifit.report.shell import as_options
 from certifit.report.text import joined, visible
 
 MANY_COPIES = 0.02  # share of the rows from which copies make figures on held-out rows too good

@@ -137,6 +137,7 @@ from certifit.report.notices import find_notices
 from certifit.report.passes import HIDES
 from certifit.report.quality import picture_facts
 from certifit.report.sections import SECTIONS, figures, shown
+from certifit.report.shell import in_shell_words
 from certifit.report.text import Table
 from certifit.runtime import one_blas_thread
 
@@ -165,7 +166,7 @@ def build(
     context |= {section.key: section.build(fit) for section in SECTIONS if section.build is not None}
     context["pictures"] = picture_facts(fit, context["quality"])
     context["relation"] = relation_facts(fit)
-    context = fit.printed.mask.deep(_plain(context))
+    context = in_shell_words(fit.printed.mask.deep(_plain(context)))
     # From here on words, made from the facts alone.
     context["checks"] = find_checks(context)
     context["warnings"] = find_notices(context)

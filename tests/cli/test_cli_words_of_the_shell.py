@@ -1,0 +1,77 @@
+"""What the command line prints, and what its reports advise, names options of the shell and no parameters of Python."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from certifit import cli
+from certifit.models.table import LEARNERS
+from certifit.report.shell import as_options
+
+# Names that no sentence for a person has: parameters of models and of the encoder that are written with an underscore.
+PARAMETERS = {name for learner in LEARNERS.values() for name in learner.params if "_" in name}
+PARAMETERS |= {"max_levels", "min_count", "bad_rows", "least_fall", "class_weight"}
+NAMES = re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(PARAMETERS))})\b")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    cells = [f"a{i},n{i % 40},{'pq'[i % 2]},{rng.normal():.3f},{rng.normal():.3f}" for i in range(120)]
+    path = tmp_path_factory.mktemp("shell") / "table.csv"
+    path.write_text("id,name,g,x,y\n" + "\n".join(cells) + "\n")
+    return path
+
+
+CASES = {
+    "too many levels": ["--model", "linear", "--max-levels", "5"],
+    "rare levels": ["--model", "linear", "--min-count", "50"],
+    "a network that is stopped": ["--model", "regression-network", "--max-iter", "2"],
+    "steps that are not enough": ["--model", "huber", "--max-iter", "1"],
+}
+
+
+@pytest.mark.parametrize("options", CASES.values(), ids=CASES)
+def test_no_parameter_of_python_is_advised(table, tmp_path, options):
+    args = ["fit", str(table), "-t", "y", "--cv", "0", "-o", str(tmp_path / "out"), *options]
+    result = CliRunner().invoke(cli.main, args)
+    assert result.exit_code in (0, 1), result.output
+    assert not NAMES.search(result.output)
+    context = json.loads((tmp_path / "out" / "report.json").read_text())
+    sentences = [*context["data"]["notes"], *context["certificate"]["sentences"]]
+    sentences += [column["reason"] or "" for column in context["data"]["columns"]]
+    sentences += [context["certificate"]["remedy"] or "", context["certificate"]["fault"] or ""]
+    assert [one for one in sentences if NAMES.search(one)] == []
+
+
+def test_a_column_that_was_set_aside_names_the_option_that_keeps_it(table, tmp_path):
+    args = ["fit", str(table), "-t", "y", "--cv", "0", "-o", str(tmp_path / "out"), *CASES["too many levels"]]
+    CliRunner().invoke(cli.main, args)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Raise --max-levels to keep it" in page
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Raise max_iter, or tol to 1e-04.", "Raise --max-iter, or --tol to 1e-04."),
+        ("read fewer columns (columns=).", "read fewer columns (--columns)."),
+        ("Use copies='anywhere' with groups.", "Use --copies anywhere with groups."),
+        ("raise max_iter, or least_fall.", "raise --max-iter."),
+    ],
+)
+def test_sentences_of_the_library_become_those_of_the_shell(said, shown):
+    assert as_options(said) == shown
+
+
+def test_iterations_are_refused_for_a_model_without_them(table, tmp_path):
+    args = ["fit", str(table), "-t", "g", "--model", "discriminant", "--max-iter", "3", "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(cli.main, args)
+    assert result.exit_code == 2 and "--max-iter is of models that take steps" in result.output
+
+
+def test_help_lists_options_alone():
+    assert "DATA...\n" not in CliRunner().invoke(cli.main, ["fit", "--help"]).output.partition("What is fitted")[2]
