@@ -91,3 +91,35 @@ class Threshold:
         is_there = probabilities[:, self.place] >= self.least
         both = classes.tolist()
         return [both[self.place] if there else both[1 - self.place] for there in is_there.tolist()]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of classes: predicted is what costs least on average. of_class: what a wrong prediction costs for its rows."""
+
+    of_class: Any
+
+    @staticmethod
+    def of(written: str | None, fitted: Any) -> Costs | None:
+        """From LABEL=C,LABEL=C."""
+        if written is None:
+            return None
+        import numpy as np
+
+        from certifit.cli.by_label import costs_of
+        from certifit.models.adapter import answer_of
+        from certifit.models.learner import Answer
+
+        answer = answer_of(fitted)
+        if not answer.is_class or answer is Answer.MARGINS:
+            raise click.UsageError("--costs needs probabilities of classes, which this model does not have.")
+        labels = fitted.classes_.tolist()
+        costs = costs_of(written, labels) or {}
+        return Costs(np.array([costs[label] for label in labels]))
+
+    def labels(self, probabilities: Any, classes: Any) -> list[Any]:
+        """One label per row."""
+        from certifit.evaluation.metrics.costs import cheapest
+
+        every = classes.tolist()
+        return [every[place] for place in cheapest(probabilities, self.of_class).tolist()]

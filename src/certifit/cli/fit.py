@@ -36,6 +36,16 @@ from certifit.models.learner import Simplicity
         help=f"Folds of cross-validation; 0 for none, then auto is the first model it would compare. Default: {FOLDS}.",
     ),
     click.option(
+        "--class-weight", metavar="W",
+        help="Of classes: `balanced`, or LABEL=W,... : rows of a class weigh so much in the fit. For logistic, "
+        "linear-svm, network and svm; auto then compares those of them it has.",
+    ),
+    click.option(
+        "--costs", metavar="LABEL=C,...",
+        help="Of classes: what a wrong prediction costs for a row of each class, 1 where not named. The report tells "
+        "the threshold of least expected cost, and what it saves on new rows.",
+    ),
+    click.option(
         "--rule", type=click.Choice(["min", "1se"]), default="min", show_default=True,
         help="Penalty with the smallest error, or the strongest within one standard error of it.",
     ),
@@ -70,12 +80,14 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     certifit fit messages.csv -t label -o messages --positive spam
     certifit fit policies.csv -t claims -o claims --exposure years
     """
-    of_the_model = {name: options.pop(name) for name in (*OWN, "goal", "positive")}
+    of_the_model = {name: options.pop(name) for name in (*OWN, "goal", "positive", "class_weight", "costs")}
     choice = Choice.of(kind, **of_the_model)
     if options["no_intercept"] and degree is not None:
         raise click.UsageError("--no-intercept does not go with --degree: its columns are not zero at zero.")
     if options["max_iter"] is not None and kind != AUTO and not KINDS[kind].has("max_iter"):
         raise click.UsageError(f"--max-iter is of models that take steps, and --model {kind} takes none. Leave it out.")
+    if of_the_model["costs"] is not None and options["cv"] == 0:
+        raise click.UsageError("--costs are measured on new rows, and --cv is 0. Leave --cv out.")
     if nested and options["cv"] in (0, 2):
         raise click.UsageError(f"--nested needs 3 folds or more, and --cv is {options['cv']}.")
     return run(Request.of(**options), choice, degree, rule, nested, holdout)
@@ -106,6 +118,7 @@ def _fit(
         choice.refuse_rule(setting.kinds, request.cv)
     rows = setting.rows
     common = request.model | {"encoder": setting.encoder, "basis": _basis(degree)}
+    common |= {} if setting.class_weight is None else {"class_weight": setting.class_weight}
     candidates = choice.candidates(setting.kinds, common, rule, source.names)
     if degree is None and choice.kind == AUTO and request.cv != 0:
         others, on_codes = _with_codes(request, choice, setting, common, rule)
@@ -131,7 +144,7 @@ def _fit(
         return Done(model, rows, positive=setting.positive)
     from certifit.report.validation import validation_facts
 
-    facts = validation_facts(board, notes, request.roles["group"]) | {"separated": separated}
+    facts = validation_facts(board, notes, request.roles["group"]) | {"separated": separated, "costs": setting.costs}
     return Done(model, rows, facts, positive=setting.positive)
 
 

@@ -112,6 +112,8 @@ class Choice:
     goal: str = AUTO
     own: Mapping[str, Any] = field(default_factory=dict)
     positive: str | None = None
+    class_weight: str | None = None
+    costs: str | None = None
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COMPARED)
 
     @staticmethod
@@ -119,6 +121,8 @@ class Choice:
         kind: str,
         goal: str = AUTO,
         positive: str | None = None,
+        class_weight: str | None = None,
+        costs: str | None = None,
         compared: Mapping[str, tuple[str, ...]] | None = None,
         **own: Any,
     ) -> Choice:
@@ -138,7 +142,21 @@ class Choice:
             raise click.UsageError(f"--model {kind} predicts {GOALS[predicts]}, and --task is {goal}. {models}")
         if positive is not None and predicts not in (AUTO, CLASSES):
             raise click.UsageError(f"--positive names one of two classes, and the target is {GOALS[predicts]}.")
-        return Choice(kind, predicts, given, positive, COMPARED if compared is None else compared)
+        choice = Choice(
+            kind, predicts, given, positive, class_weight, costs, COMPARED if compared is None else compared
+        )
+        if choice.of_classes and predicts not in (AUTO, CLASSES):
+            raise click.UsageError(f"--{choice.of_classes[0]} is for classes, and the target is {GOALS[predicts]}.")
+        if class_weight is not None and kind != AUTO and not KINDS[kind].has("class_weight"):
+            legal = ", ".join(name for name in KINDS if KINDS[name].has("class_weight"))
+            raise click.UsageError(f"--class-weight is for --model {legal}, and --model is {kind}.")
+        return choice
+
+    @property
+    def of_classes(self) -> list[str]:
+        """The options that only classes have, of those that are given."""
+        options = {"class-weight": self.class_weight, "costs": self.costs}
+        return [name for name, value in options.items() if value is not None]
 
     def recognised(self, goal: str) -> str:
         """A goal that was found, where models are compared for it; else a quantity."""
@@ -165,6 +183,12 @@ class Choice:
         compared = self.compared[goal]
         if any(shared.get(name) for name in SHARED):  # said of sums over columns: no tree, network or kernel is asked
             compared = tuple(kind for kind in compared if KINDS[kind].command.simplicity in SUMS)
+        if self.class_weight is not None:
+            compared = tuple(kind for kind in compared if KINDS[kind].has("class_weight"))
+            if not compared:
+                raise click.UsageError(
+                    "--class-weight: naive Bayes of words has none. Use --model logistic --texts A,B."
+                )
         offsets = {name for name in OFFSETS if shared.get(name)}
         return tuple(kind for kind in compared if offsets.issubset(KINDS[kind].takes)) or compared
 

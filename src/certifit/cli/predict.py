@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.beside import Threshold, kept_columns, with_kept
+from certifit.cli.beside import Costs, Threshold, kept_columns, with_kept
 from certifit.cli.errors import conceal_model, readable_file, say, values_option
 from certifit.cli.models import OFFSETS
 from certifit.cli.paths import (
@@ -103,6 +103,11 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
     "--threshold", metavar="LABEL=P",
     help="Of two classes: predict LABEL where its probability is at least P; P alone is of the second label.",
 )  # fmt: skip
+@click.option(
+    "--costs", metavar="LABEL=C,...",
+    help="Of classes: what a wrong prediction costs for a row of each class, 1 where not named; predict what costs "
+    "least on average.",
+)  # fmt: skip
 @offset_options
 @reading_options
 @values_option
@@ -116,6 +121,7 @@ def predict(
     proba: bool,
     keep: str | None,
     threshold: str | None,
+    costs: str | None,
     offset: str | None,
     exposure: str | None,
     quiet: bool,
@@ -141,7 +147,9 @@ def predict(
     fitted = load(model_path)
     conceal_model(fitted)
     _refuse_options(fitted, interval, proba, seen is not None)
-    least, kept = Threshold.of(threshold, fitted), listed_names(keep) or []
+    if threshold is not None and costs is not None:
+        raise click.UsageError("--threshold and --costs say both what is predicted. Give one.")
+    least, kept = Threshold.of(threshold, fitted) or Costs.of(costs, fitted), listed_names(keep) or []
     beside = offsets_there(fitted, files.names(), quiet, offset=offset, exposure=exposure)
     with Display(quiet or out == "-") as display:
         display.step("reading types")
@@ -329,11 +337,11 @@ def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
     return iter(source.map(of)), schema
 
 
-def _labels(fitted: Any, source: Any, proba: bool, least: Threshold | None = None) -> Predicted:
+def _labels(fitted: Any, source: Any, proba: bool, least: Threshold | Costs | None = None) -> Predicted:
     """Labels, and the probabilities of all classes where wanted."""
     import pyarrow as pa
 
-    from certifit.cli.what_to_fit import spelt
+    from certifit.cli.by_label import spelt
     from certifit.data.source import RowError
     from certifit.data.writing import record_batch
     from certifit.report.passes import with_offset

@@ -22,7 +22,8 @@ from certifit.report.text import joined
 # Title -> parameters in order. What is named in no group is of one model or another.
 GROUPS: dict[str, tuple[str, ...]] = {
     "What is fitted": (
-        "target", "out", "goal", "positive", "kind", "columns", "weight", "exposure", "offset", "degree",
+        "target", "out", "goal", "positive", "kind", "class_weight", "costs", "columns", "weight", "exposure",
+        "offset", "degree",
     ),
     "How good it is on new rows": (
         "cv", "rule", "nested", "holdout", "group", "copies", "direction", "wanted", "fixed",

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from certifit.cli.by_label import class_weight_of, costs_of, spelt
 from certifit.cli.errors import say
 from certifit.cli.models import AUTO, KINDS, OFFSETS, Candidate, Choice, preferred
 from certifit.cli.progress import Display
@@ -25,6 +26,12 @@ MANY_COPIES = 0.02  # share of the rows from which copies make figures on held-o
 MOST_HASHED = 50_000_000  # cells of a table that are hashed unasked
 NO_SPREAD = 1e-15  # of the mean of a target: a standard deviation below it is rounding
 MOST_NAMED = 20  # so many labels of mostly one row each are names
+
+
+WEIGHTED = (
+    "Class weights change the probabilities: they are those of data in which the classes have these weights. To decide "
+    "by what mistakes cost and keep the probabilities, use --costs instead."
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Setting:
     classes: Any = None
     positive: Any = None
     notes: list[str] = field(default_factory=list)
+    class_weight: Any = None
+    costs: Mapping[Any, float] | None = None  # of a wrong prediction for a row of each class
     copies: str = "anywhere"
 
     @property
@@ -106,6 +115,8 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
             request.data.open(**request.roles)  # read as numbers, which names the first line that holds none
         if choice.positive is not None:
             raise click.UsageError(f"--positive names one of two classes, and {source.target!r} is {GOALS[goal]}.")
+        if of_classes := choice.of_classes:
+            raise click.UsageError(f"--{of_classes[0]} is for classes, and {source.target!r} is {GOALS[goal]}.")
         return _of_numbers(request, choice, source, goal, notes, shared)
     from certifit.data.labels import with_codes
     from certifit.data.target import label_counts
@@ -126,7 +137,12 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
     rows = source if used == source.names else source.select(used)
     positive = None if choice.positive is None else _positive(choice.positive, classes, printed)
     encoder = request.encoder(rows.names, bool(texts))
-    return Setting(rows, kinds, encoder, CLASSES, classes, positive, [*notes, *more])
+    labels, shown = classes.tolist(), [_unquoted(label, spelt(label), printed) for label in classes.tolist()]
+    weights = class_weight_of(choice.class_weight, labels, shown)
+    if weights is not None:
+        notes.append(WEIGHTED)
+    costs = costs_of(choice.costs, labels, shown)
+    return Setting(rows, kinds, encoder, CLASSES, classes, positive, [*notes, *more], weights, costs)
 
 
 def _of_numbers(
@@ -275,13 +291,6 @@ def _positive(wanted: str, classes: Any, printed: Mapping[Any, str]) -> Any:
         shown = [_unquoted(label, words, printed) for words, label in by_spelling.items()]
         raise click.UsageError(f"--positive is one of {' and '.join(shown)}. Got {wanted!r}.")
     return by_spelling.get(wanted, by_spelling.get(wanted.lower()))
-
-
-def spelt(label: Any) -> str:
-    """As it stands in a file."""
-    if isinstance(label, bool):
-        return str(label).lower()
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
 # Candidates of a model that is refitted for each of them.

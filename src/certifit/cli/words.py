@@ -63,7 +63,7 @@ def _class_leaderboard(context: dict[str, Any]) -> list[str]:
     rows = leader_rows(context)
     if not rows:
         return []
-    head = ["", "right class", "log loss", "AUC", "F1", ""]
+    head = ["", "accuracy", "log loss", "AUC", "F1", ""]
     cells = [
         [_mark(row) + text.visible(row["name"], NAME_WIDTH), *(row[name][0] for name in SCORES), row["params"]]
         for row in rows
@@ -192,17 +192,33 @@ def _rates(context: dict[str, Any]) -> list[str]:
     )
     more = len(context["data"]["target"]["classes"]) - MOST_CLASSES
     lines = _wrapped(shares + (f" and {more} more" if more > 0 else ""), "  classes        ")
-    lines.append(f"  right class    {text.percent(scores['accuracy']['value'])}{label}{where}")
+    lines.append(f"  accuracy       {text.percent(scores['accuracy']['value'])}{label}{where}")
     of = "" if classes["positive"] is None else f" of {text.visible(classes['labels'][classes['positive']], 30)}"
     called = [row["label"] for row in classes["rows"] if row["predicted"]]
     f1 = f"   F1{of} {text.number(scores['f1']['value'], 3)}"
     if len(called) == 1:
-        f1 = f"   no F1: every row is called {text.visible(called[0], 30)}"
+        f1 = f"   no F1: every row is predicted {text.visible(called[0], 30)}"
     lines.append(f"  AUC            {text.number(scores['auc']['value'], 4)}{f1}")
     loss = scores["log_loss"]["value"]
     shown = text.small_loss(loss) if loss < text.LEAST_LOSS else text.number(loss, 4)
     losses = f"{shown}   class shares alone {text.number(base['log_loss'], 4)}"
-    return [*lines, f"  log loss       {losses}", f"  probabilities  {classes['calibration']['verdict']['words']}"]
+    lines += [f"  log loss       {losses}", f"  probabilities  {classes['calibration']['verdict']['words']}"]
+    return [*lines, *_costs(classes)]
+
+
+def _costs(classes: dict[str, Any]) -> list[str]:
+    """What decisions by cost save, and how to make them."""
+    costs = classes["costs"]
+    if costs is None:
+        return []
+    how = ",".join(f"{text.visible(one['label'], 30)}={one['cost']:g}" for one in costs["by_label"])
+    figures = [text.number(costs[key]["value"], 3) for key in ("decided", "most_probable", "constant")]
+    always = text.visible(costs["constant_label"], 30)
+    words = (
+        f"{figures[0]} per row by least expected cost, {figures[1]} by the most probable class, {figures[2]} by always "
+        f"{always}. To predict so: certifit predict --costs {how}"
+    )
+    return _wrapped(words, "  cost           ")
 
 
 def _largest(context: dict[str, Any], most: int) -> list[dict[str, Any]]:

@@ -9,14 +9,16 @@ Every place that speaks of it (page, report.json, card, terminal) prints this ve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from certifit.data.columns import Array
+from certifit.evaluation.metrics.costs import cheapest, mean_cost, threshold
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.evaluation.metrics.probabilities import calibration
 from certifit.evaluation.metrics.ranking import average_precision_score, precision_recall_curve
@@ -159,7 +161,31 @@ def class_facts(fit: Fit) -> Table | None:
     rows, shares = (next((row["classes"] for row in leaders if row[key]), None) for key in ("is_chosen", "is_baseline"))
     rows = class_training(fit.model, fit.source) if rows is None else rows
     facts = judged(rows, fit.by_class.positive, fit.level, shares, fit.printed.labels)
+    facts["costs"] = cost_facts(rows, (fit.validation or {}).get("costs"), fit.by_class.positive, fit.printed.labels)
     return facts if fit.seen.mass == fit.seen.n_rows else _with_printed_masses(fit, facts)
+
+
+def cost_facts(
+    rows: ClassValidation, costs: Mapping[Any, float] | None, positive: int | None, labels: list[str]
+) -> Table | None:
+    """Mean costs per row by decisions of least expected cost, by the most probable class and by one class for all."""
+    if costs is None:
+        return None
+    c = np.array([costs[label] for label in rows.classes.tolist()])
+    proba = np.exp(rows.log_proba)
+    constants = [mean_cost(rows.codes, np.full_like(rows.codes, k), c, rows.weight) for k in range(len(c))]
+    cheapest_class = int(np.argmin([one.value for one in constants]))
+    ways = {
+        "decided": mean_cost(rows.codes, cheapest(proba, c), c, rows.weight),
+        "most_probable": mean_cost(rows.codes, proba.argmax(axis=1), c, rows.weight),
+        "constant": constants[cheapest_class],
+    }
+    return {
+        "by_label": [{"label": labels[k], "cost": float(c[k])} for k in range(len(c))][:MOST_LABELS],
+        "threshold": None if positive is None else threshold(c, positive),
+        "constant_label": labels[cheapest_class],
+        "is_new": not rows.is_seen,
+    } | {name: {"value": one.value, "standard_error": one.standard_error} for name, one in ways.items()}
 
 
 def _with_printed_masses(fit: Fit, facts: Table) -> Table:
@@ -177,7 +203,7 @@ def validation_table(fit: Fit) -> Table | None:
     if fit.validation is None:
         return None
     rows = [_with_scores(row, fit) for row in fit.validation["rows"]]
-    return fit.validation | {"rows": rows}
+    return {key: value for key, value in fit.validation.items() if key != "costs"} | {"rows": rows}
 
 
 def _with_scores(row: Table, fit: Fit) -> Table:
@@ -219,6 +245,7 @@ def judged(
         "matrix": _matrix(labels, rows.matrix.counts, order),
         "pairs": _pairs(labels, rows.matrix.counts),
         "calibration": calibration_facts(rows, positive, level),
+        "costs": None,
         "cuts": [] if positive is None else _cuts(rows, positive),
     }
     ranked = _ranked(rows, positive, order, level)

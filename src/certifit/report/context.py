@@ -60,6 +60,8 @@ classes       None, or what predicted probabilities are worth: is_new (no model 
               n_left_out}, pairs (mistakes, most frequent first) [{truth, predicted, rows, share}], calibration {error,
               is_even (bins are equally wide, else of equally many rows), bins [{count, predicted, observed, low,
               high}], verdict {level: right | slight | wrong | unknown, direction, words, sentence}},
+              costs (None, or by_label [{label, cost}], threshold (of the positive class), constant_label, is_new, and
+              mean costs per row: decided, most_probable, constant: {value, standard_error}),
               cuts (thresholds) [{cut, called, precision, recall,
               accuracy}], rows [{label, rows, share, predicted, precision, recall, f1, auc: {value, low, high},
               average_precision}], curves [{label, share, auc, average_precision, roc, precision_recall: points}],

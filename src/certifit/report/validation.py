@@ -90,7 +90,7 @@ def validation_facts(board: Leaderboard | None, notes: Sequence[str] = (), group
     """
     facts: Table = {"n_splits": 0, "group": group, "rule": None, "best": None, "chosen": None, "rows": []}
     facts |= {"notes": list(notes), "caution": None, "curve": None, "decomposition": None, "measure": None}
-    facts |= {"share": None, "separated": None, "choice": None, "holdout": None}
+    facts |= {"share": None, "separated": None, "choice": None, "holdout": None, "costs": None}
     if board is None:
         return facts | {"sentences": list(notes)}
     measure = _measure(board.scoring)
@@ -285,13 +285,13 @@ def _sentences(board: Leaderboard, measure: Measure) -> list[str]:
 
 
 def _majority(board: Leaderboard) -> list[str]:
-    """The share of right classes beside that of always saying the most frequent one."""
+    """The accuracy beside that of always predicting the most frequent class."""
     if not board.is_of_classes or board.chosen.classes is None:
         return []
     right, null = board.chosen.metrics["accuracy"], board.baseline.metrics["accuracy"]
     return [
-        f"It puts {text.percent(float(right))} of the rows in the right class; always saying the most frequent class "
-        f"puts {text.percent(float(null))} there."
+        f"Its accuracy is {text.percent(float(right))}; always predicting the most frequent class has "
+        f"{text.percent(float(null))}."
     ]
 
 

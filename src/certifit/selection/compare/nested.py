@@ -186,7 +186,7 @@ def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutSc
     shares = np.bincount(codes[codes >= 0], mass[codes >= 0], n_classes) / mass.sum()
     loss = -float(np.average(log_scores(codes, log_proba), weights=mass))
     return HeldOutScore(
-        "share of right classes",
+        "accuracy",
         value,
         float(shares.max()),
         len(codes),
@@ -233,7 +233,7 @@ def _is_out(cells: Cells, run: Block) -> Array:
 
 
 Shown = Callable[[float], str]
-RIGHT = "share of right classes"
+RIGHT = "accuracy"
 # scoring -> what is told of it, and the number that is told; other scores are told as they are
 WORDS: dict[object, tuple[str, Callable[[float], float]]] = {
     "neg_root_mean_squared_error": ("root mean squared error", np.negative),
