@@ -103,7 +103,7 @@ nb::tuple train_py(nb::capsule gemm, Indices sizes, bool biases, bool output_bia
   check_size("second", second.shape(0), size);
   check_size("pace", pace.shape(0), 7);
   check(batch >= 1, "a batch has at least one row");
-  check(n_steps >= 0, "n_steps must be >= 0");
+  check(n_steps >= 0 && n_steps < int64_t{1} << 62, "n_steps is out of range");
   check(method == "descent" || method == "adam", "unknown method: " + method);
   for (size_t i = 0; i < visits.shape(0); ++i)
     check(visits.data()[i] >= 0 && visits.data()[i] < static_cast<int64_t>(rows.n),

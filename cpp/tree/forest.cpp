@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 
 #include "../philox.hpp"
 #include "kinds.hpp"
@@ -83,6 +84,7 @@ class TreeGrower {
       moment_[row] = draws_[row] * (rows_.y[row] - centre);
     }
     packed_ = std::make_unique<Packed>(moment_.data(), mass_of_.data(), order_.data(), order_.size(), rows_.n_rows);
+    if (!packed_->is_legal()) throw std::invalid_argument("the sum of |y| is not finite");
   }
 
   // Sums of a node, kept until its leaf is known: leaf values are written at the end, in the order of the nodes.

@@ -153,6 +153,10 @@ template <class Use>
 void for_each_leaf(const double* x, size_t n_columns, const Step* steps, const uint32_t* places, size_t n, Use use) {
   constexpr size_t lanes = 8;
   size_t k = 0;
+  if (n_columns == 0) {  // a tree that reads nothing is its root, and there may be no x
+    for (; k < n; ++k) use(places[k], 0);
+    return;
+  }
   for (; k + lanes <= n; k += lanes) {
     int32_t at[lanes] = {};
     for (bool is_moving = true; is_moving;) {

@@ -108,13 +108,16 @@ def smallest_norm(task: NormalEquations, state: Weights) -> Weights:
 
 
 def _reachable(task: DualLeastSquares, target: Array) -> Array:
-    """The nearest fitted values that follow the relations R among rows: (u, Ru) with (I + R'R) u = t + R't'."""
+    """The nearest fitted values that follow the relations R among rows: (u, Ru) of least |u - t|^2 + |Ru - t'|^2.
+
+    Rows of very different weight have relations beyond 1e8, whose squares would hide the 1 of I + R'R.
+    """
     factor = task.factor
     if not len(factor.dependent):
         return target
     R, out = factor.relations, np.zeros_like(target)
-    right = target[factor.kept] + R.T @ target[factor.dependent]
-    out[factor.kept] = np.linalg.solve(np.eye(len(factor.kept)) + R.T @ R, right)
+    wanted = np.append(target[factor.kept], target[factor.dependent])
+    out[factor.kept] = np.linalg.lstsq(np.vstack([np.eye(len(factor.kept)), R]), wanted, rcond=0.0)[0]
     out[factor.dependent] = R @ out[factor.kept]
     return out
 
