@@ -97,3 +97,19 @@ def test_a_child_whose_neighbour_is_beyond_the_largest_integer_is_refused(name):
     left[np.flatnonzero(left)[0] if left.any() else 0] = np.iinfo(left.dtype).max
     with pytest.raises(ValueError, match=r"child|class"):
         getattr(core, name)(**(arguments | {"left": left}))
+
+
+def test_a_forest_refuses_targets_whose_sum_is_beyond_float64():
+    stops = {"max_depth": 3, "min_rows_split": 2, "min_rows_leaf": 1}
+    draws = {"n_trees": 1, "n_tried": 1, "max_bins": 9, "n_levels": None, "seed": 7, "threads": 1}
+    x, y = [("dense", np.arange(20.0)[:, None])], np.where(np.arange(20) % 2, 1.7e308, -1.7e308)
+    with pytest.raises(ValueError, match=r"the sum of \|y\| is not finite"):
+        core.grow_forest(x=x, y=y, weight=None, n_classes=0, **draws, **stops)
+
+
+def test_a_tree_over_no_columns_is_its_root():
+    nodes = {"threshold": np.zeros(1), "is_missing_left": np.zeros(1, np.uint8), "n_levels": None, "sets": None}
+    tree = {"ends": np.array([0, 1]), "feature": np.array([-1]), "left": np.array([0]), **nodes}
+    rows = [("dense", np.empty((11, 0)))]  # eight rows are walked at a time
+    scores = core.add_trees(x=rows, **tree, value=np.array([2.5]), width=1, first=0, last=1, threads=1)
+    np.testing.assert_array_equal(np.ravel(scores), np.full(11, 2.5))
