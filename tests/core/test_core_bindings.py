@@ -111,5 +111,5 @@ def test_a_tree_over_no_columns_is_its_root():
     nodes = {"threshold": np.zeros(1), "is_missing_left": np.zeros(1, np.uint8), "n_levels": None, "sets": None}
     tree = {"ends": np.array([0, 1]), "feature": np.array([-1]), "left": np.array([0]), **nodes}
     rows = [("dense", np.empty((11, 0)))]  # eight rows are walked at a time
-    scores = core.add_trees(x=rows, **tree, value=np.array([2.5]), width=1, first=0, last=1, threads=1)
+    scores, _ = core.add_trees(x=rows, **tree, value=np.array([2.5]), width=1, first=0, last=1, threads=1)
     np.testing.assert_array_equal(np.ravel(scores), np.full(11, 2.5))
