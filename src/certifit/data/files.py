@@ -19,8 +19,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource, rebatched
-from certifit.data.formats.file_wrappers import complete, folder_keys, keyed
-from certifit.data.formats.paths import ShownAs, listed
+from certifit.data.formats.paths import ShownAs, complete, folder_keys, keyed, listed
 from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
 from certifit.runtime import check_memory

@@ -1,13 +1,24 @@
-"""Which files a path, a glob, a folder or a list means, and a check that they stay as they are."""
+"""Which files a path, a glob, a folder or a list means, a check that they stay as they are, and files seen otherwise.
+
+A file in place=north/ has a column place, north in all its rows. Rows whose target is missing are left out: nothing
+can be learnt from them.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 AnyPath = str | PathLike[str]
 
@@ -91,3 +102,144 @@ def _stamp(path: str) -> tuple[int, ...]:
     except OSError as error:
         raise ValueError(f"{path!r} could not be read: {error.strerror}.") from error
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def folder_keys(path: AnyPath | Sequence[AnyPath], files: Sequence[str]) -> list[dict[str, str | None]]:
+    """name -> value of the folders between a given folder and each of its files; empty where none says so."""
+    given = [path] if isinstance(path, str | os.PathLike) else list(path)
+    folders = [os.fspath(each) for each in given if os.path.isdir(each)]
+    return [_keys(file, folders) for file in files]
+
+
+def _keys(file: str, folders: Sequence[str]) -> dict[str, str | None]:
+    root = next((folder for folder in folders if not os.path.relpath(file, folder).startswith("..")), None)
+    if root is None:
+        return {}
+    parts = os.path.dirname(os.path.relpath(file, root)).split(os.sep)
+    pairs = [part.partition("=")[::2] for part in parts if "=" in part]
+    return {unquote(name): None if value == NO_VALUE else unquote(value) for name, value in pairs}
+
+
+def keyed(files: Any, keys: Sequence[Mapping[str, str | None]]) -> Any:
+    """The files with the columns of their folders; the files themselves where there are none."""
+    return Keyed(files, keys) if any(keys) else files
+
+
+class Keyed:
+    """Files with a column more for each name in their folders. Whole numbers are numbers, unless one begins with 0."""
+
+    def __init__(self, files: Any, keys: Sequence[Mapping[str, str | None]]) -> None:
+        self.files, self.keys = files, list(keys)
+        self.names = list(keys[0])
+        for path, of_file in zip(files.paths, keys, strict=True):
+            if list(of_file) != self.names:
+                raise ValueError(
+                    f"The folders of {path!r} name the columns {list(of_file)}, those of {files.paths[0]!r} "
+                    f"{self.names}. All files of a scan need the same columns."
+                )
+        if twice := sorted(set(self.names) & set(files.schema.names)):
+            raise ValueError(f"{files.paths[0]!r} has column {twice[0]!r}, which its folder names too. Rename one.")
+        fields = [pa.field(name, _type([of_file[name] for of_file in keys])) for name in self.names]
+        self.schema = pa.schema([*files.schema, *fields])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("files", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.files, name)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a report should say."""
+        plural = "a column" if len(self.names) == 1 else "columns"
+        return [*self.files.notes, f"Names of folders were read as {plural}: {', '.join(map(repr, self.names))}."]
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """All rows of these columns; a batch is of one file."""
+        inside = [name for name in columns if name not in self.names] or self.files.schema.names[:1]
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        at, read = 0, 0
+        for batch in self.files.batches(inside, size):
+            while read == self.files.rows[at]:
+                at, read = at + 1, 0
+            read += batch.num_rows
+            arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name in self.names:
+                kind = self.schema.field(name).type
+                value = pa.scalar(self.keys[at][name]).cast(kind) if self.keys[at][name] else pa.scalar(None, kind)
+                arrays[name] = pa.repeat(value, batch.num_rows)
+            yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], schema=schema)
+
+
+def _type(values: Sequence[str | None]) -> pa.DataType:
+    is_number = all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values)
+    return pa.int64() if is_number and any(values) else pa.string()
+
+
+_ROWS = 65_536
+
+
+def complete(files: Any, target: str | None) -> Any:
+    """The files; without rows that lack the target, where there are any."""
+    if target is None:
+        return files
+    n_missing = (
+        files.missing[target] if hasattr(files, "missing") and target in files.missing else _count(files, target)
+    )
+    return Complete(files, target, n_missing) if n_missing else files
+
+
+def _count(files: Any, target: str) -> int:
+    return sum(batch.num_rows - int(_present(batch, target).sum()) for batch in files.batches([target], _ROWS))
+
+
+def _present(batch: pa.RecordBatch, target: str) -> Any:
+    column = batch.column(batch.schema.get_field_index(target))
+    present = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        present &= ~pc.is_nan(column).fill_null(True).to_numpy(zero_copy_only=False)
+    return present
+
+
+class Complete:
+    """The rows of files that have a target."""
+
+    def __init__(self, files: Any, target: str, n_missing: int) -> None:
+        self.files, self.target, self.n_missing = files, target, n_missing
+        self.n_rows = files.n_rows - n_missing
+        if not self.n_rows:
+            raise ValueError(f"Column {target!r}, the target, is missing in every row.")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("files", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.files, name)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a report should say: this first."""
+        rows = "rows was" if self.n_missing == 1 else "rows were"
+        said = (
+            f"{self.n_missing:,} of {self.files.n_rows:,} {rows} left out: the target {self.target!r} is missing there."
+        )
+        return [said, *self.files.notes]
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """All rows that have a target, of these columns."""
+        for batch in self.files.batches(list(dict.fromkeys([*columns, self.target])), size):
+            present = _present(batch, self.target)
+            kept = batch if present.all() else batch.filter(pa.array(present))
+            if kept.num_rows:
+                yield kept.select(list(columns))
+
+    def place(self, row: int) -> str:
+        """Where a row stands among all of them: one more pass over the target, made for an error."""
+        before = 0
+        for batch in self.files.batches([self.target], _ROWS):
+            present = np.flatnonzero(_present(batch, self.target))
+            if row < len(present):
+                return str(self.files.place(before + int(present[row])))
+            row, before = row - len(present), before + batch.num_rows
+        return f"row {row}"
