@@ -74,8 +74,12 @@ _MODULES = {
         "BoundaryDisplay",
         "BoundariesDisplay",
     ),
-    "evaluation.pictures.approximation": ("ApproximationDisplay", "Waves"),
-    "evaluation.pictures.network": ("EpochsDisplay", "HiddenUnitsDisplay"),
+    "evaluation.pictures.network": (
+        "ApproximationDisplay",
+        "Waves",
+        "EpochsDisplay",
+        "HiddenUnitsDisplay",
+    ),
     "evaluation.pictures.local": ("LocalFitDisplay", "LocalWidthsDisplay", "TauDisplay"),
     "evaluation.pictures.dependence": (
         "FittedCurveDisplay",
@@ -103,8 +107,10 @@ _MODULES = {
         "LearningCurveDisplay",
         "ValidationCurveDisplay",
     ),
-    "evaluation.pictures.confusion": ("ConfusionMatrixDisplay",),
-    "evaluation.pictures.calibration": ("CalibrationDisplay",),
+    "evaluation.pictures.confusion_and_calibration": (
+        "ConfusionMatrixDisplay",
+        "CalibrationDisplay",
+    ),
     "data.files": (
         "scan_arrow",
         "scan_csv",
@@ -155,16 +161,16 @@ _MODULES = {
         "deciding_words",
     ),
     "evaluation.independence": ("conditional_independence",),
-    "evaluation.pictures.tree": ("TreeDisplay",),
+    "evaluation.pictures.trees": (
+        "TreeDisplay",
+        "BoostingDisplay",
+        "MarginDisplay",
+    ),
     "evaluation.pictures.kernels": (
         "AlphaWidthDisplay",
         "FeatureSpaceDisplay",
         "GramDisplay",
         "WidthDisplay",
-    ),
-    "evaluation.pictures.boosting": (
-        "BoostingDisplay",
-        "MarginDisplay",
     ),
     "evaluation.pictures.bias_variance": ("BiasVarianceDisplay",),
     "selection.folds.class_validation": ("class_validation",),

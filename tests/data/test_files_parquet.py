@@ -253,7 +253,7 @@ def test_out_of_memory_is_no_corrupt_parquet_file(tmp_path, monkeypatch):
     def no_memory(*args, **options):
         raise pa.ArrowMemoryError("malloc of size 64 failed")
 
-    monkeypatch.setattr("certifit.data.formats.parquet.pq.ParquetFile", no_memory)
+    monkeypatch.setattr("certifit.data.formats.parquet_and_arrow.pq.ParquetFile", no_memory)
     with pytest.raises(MemoryError, match="could not be read: malloc of size 64 failed"):
         list(source.stretches())
 

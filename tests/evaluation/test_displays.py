@@ -13,8 +13,7 @@ from sklearn.svm import LinearSVC
 from certifit.evaluation import bounds
 from certifit.evaluation.metrics.confusion import ConfusionMatrix
 from certifit.evaluation.metrics.probabilities import calibration
-from certifit.evaluation.pictures.calibration import CalibrationDisplay
-from certifit.evaluation.pictures.confusion import ConfusionMatrixDisplay
+from certifit.evaluation.pictures.confusion_and_calibration import CalibrationDisplay, ConfusionMatrixDisplay
 
 
 @pytest.fixture(autouse=True)

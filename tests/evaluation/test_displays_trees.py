@@ -8,8 +8,7 @@ import pytest
 from sklearn.linear_model import Ridge as TheirRidge
 
 import certifit as cf
-from certifit.evaluation.pictures.boosting import vote_margins
-from certifit.evaluation.pictures.tree import node_answers, tree_boxes
+from certifit.evaluation.pictures.trees import node_answers, tree_boxes, vote_margins
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -171,7 +171,7 @@ def scan_parquet(
     Page checksums are verified on every pass; `checksummed` says whether the files have them.
     Folders named place=north are read as a column `place`.
     """
-    from certifit.data.formats.parquet import ParquetFiles
+    from certifit.data.formats.parquet_and_arrow import ParquetFiles
 
     files = ParquetFiles(listed(path, PARQUET_ENDINGS))
     return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
@@ -198,7 +198,7 @@ def scan_arrow(
     exposure: str | None = None,
 ) -> FileSource:
     """Feather and Arrow (IPC) files to give to `fit` or `predict`; the arguments are those of `scan_parquet`."""
-    from certifit.data.formats.arrow_files import ArrowFiles, open_arrow
+    from certifit.data.formats.parquet_and_arrow import ArrowFiles, open_arrow
 
     files = ArrowFiles(listed(path, ARROW_ENDINGS), open_arrow, "Feather or Arrow file")
     return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
@@ -216,7 +216,7 @@ def scan_json(
     exposure: str | None = None,
 ) -> FileSource:
     """JSON lines, one object per line, to give to `fit` or `predict`; the arguments are those of `scan_parquet`."""
-    from certifit.data.formats.arrow_files import ArrowFiles, open_json
+    from certifit.data.formats.parquet_and_arrow import ArrowFiles, open_json
 
     files = ArrowFiles(listed(path, JSON_ENDINGS), open_json, "file of JSON lines")
     return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)

@@ -22,7 +22,7 @@ from certifit.evaluation.metrics.costs import cheapest, mean_cost, threshold
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.evaluation.metrics.probabilities import calibration
 from certifit.evaluation.metrics.ranking import average_precision_score, precision_recall_curve
-from certifit.evaluation.pictures.calibration import drawn_bins
+from certifit.evaluation.pictures.confusion_and_calibration import drawn_bins
 from certifit.evaluation.pictures.roc_and_precision import Line, drawn_precision, drawn_roc
 from certifit.models.adapter import answer_of
 from certifit.models.learner import Answer

@@ -14,8 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.privacy import NOT_SHOWN
 from certifit.data.view import Target
-from certifit.evaluation.pictures.boosting import drawn_rounds
-from certifit.evaluation.pictures.tree import TreeBox, reached_by, reading_order, tree_boxes
+from certifit.evaluation.pictures.trees import TreeBox, drawn_rounds, reached_by, reading_order, tree_boxes
 from certifit.maps.table.survey import printed_codes
 from certifit.report import svg, text
 from certifit.report.facts import Fit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import certifit as cf
-from certifit.evaluation.pictures.approximation import (
+from certifit.evaluation.pictures.network import (
     Waves,
     greedy_errors,
     in_ball,

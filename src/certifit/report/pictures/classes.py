@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from certifit.evaluation.pictures.confusion import true_shares
+from certifit.evaluation.pictures.confusion_and_calibration import true_shares
 from certifit.report import svg, text
 from certifit.report.tables import decimals
 
