@@ -22,10 +22,17 @@ from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate
 from certifit.models.folds import EACH_ROW, Candidate, Candidates
 from certifit.models.least_squares.fold_path import safe_unit
-from certifit.selection.compare.choice import TOO_MANY, Choosing, corrected, evidence_of, row_scores_are_few
 from certifit.selection.compare.intervals import FoldIntervals, fold_intervals
 from certifit.selection.compare.nested import nested as nested_choice
-from certifit.selection.compare.rules import RULES, choose
+from certifit.selection.compare.rules import (
+    RULES,
+    TOO_MANY,
+    Choosing,
+    choose,
+    corrected,
+    evidence_of,
+    row_scores_are_few,
+)
 from certifit.selection.folds.engine import evaluate, refuse_units
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient

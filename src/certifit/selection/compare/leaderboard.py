@@ -23,7 +23,6 @@ from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate
 from certifit.models.least_squares.fold_path import FoldPath
 from certifit.models.metric import Metric
-from certifit.selection.compare.choice import TOO_MANY, Choosing, Evidence, evidence_of, row_scores_are_few
 from certifit.selection.compare.cross_validated import CrossValidated, results_table
 from certifit.selection.compare.decomposition import Decomposition, decompose
 from certifit.selection.compare.leaders import (
@@ -42,7 +41,16 @@ from certifit.selection.compare.leaders import (
 )
 from certifit.selection.compare.nested import Nested
 from certifit.selection.compare.nested import nested as nested_choice
-from certifit.selection.compare.rules import RULES, Preference, choose
+from certifit.selection.compare.rules import (
+    RULES,
+    TOO_MANY,
+    Choosing,
+    Evidence,
+    Preference,
+    choose,
+    evidence_of,
+    row_scores_are_few,
+)
 from certifit.selection.folds.class_validation import ClassValidation, validated
 from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
 from certifit.selection.folds.fold_scores import FoldScores, NoFit, mean_path, path_scores

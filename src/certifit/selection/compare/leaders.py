@@ -24,11 +24,10 @@ from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.discriminant.folds import trained_classes
 from certifit.models.folds import ClassState, RowFolds
 from certifit.models.metric import Metric
-from certifit.selection.compare.choice import Correction, Evidence, corrected
 from certifit.selection.compare.curves import CAUTION
 from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.nested import Nested, choice_sentences
-from certifit.selection.compare.rules import NO_PREFERENCE, Preference, choose_models
+from certifit.selection.compare.rules import NO_PREFERENCE, Correction, Evidence, Preference, choose_models, corrected
 from certifit.selection.folds.class_validation import ClassValidation, validated_by
 from certifit.selection.folds.fold_scores import CellMoments, FoldScores, state_scores
 from certifit.selection.folds.metrics import METRICS as CLASS_METRICS

@@ -27,7 +27,7 @@ from certifit.evaluation.metrics.intervals import WEIGHTED, Estimate, share
 from certifit.models.adapter import learner_of
 from certifit.models.folds import ClassState
 from certifit.models.metric import Metric
-from certifit.selection.compare.choice import BBC, Correction, Evidence
+from certifit.selection.compare.rules import BBC, Correction, Evidence
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, log_scores, of_mean, own_scoring
 from certifit.selection.folds.splits import HoldOut, targets
