@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import certifit as cf
 from certifit.data.arrow import ArrowSource
-from certifit.selection.compare import choice
+from certifit.selection.compare import rules
 from certifit.selection.compare.leaderboard import leaderboard
 
 RMSE = "neg_root_mean_squared_error"
@@ -59,7 +59,7 @@ def test_the_correction_is_that_of_a_plain_loop_over_draws():
         for c, model in enumerate(models):
             right[c, out] = model.fit(X[train], y[train]).predict(X[out]) == y[out]
     sums, counts, means = np.zeros(len(y)), np.zeros(len(y)), []
-    for draw in range(choice.N_DRAWS):
+    for draw in range(rules.N_DRAWS):
         rng = np.random.Generator(np.random.Philox(key=np.array([0, draw], dtype=np.uint64)))
         times = np.bincount(rng.integers(0, len(y), len(y)), minlength=len(y))
         scores = [
@@ -104,7 +104,7 @@ def test_groups_are_drawn_whole():
     numbers_of = np.concatenate([split.numbers for split in board.evidence.held_out])
     assert len(np.unique(board.evidence.units)) == 10
     assert np.array_equal(board.evidence.units, groups[numbers_of])
-    for times in choice._drawn(board.evidence.units, 3, 0):
+    for times in rules._drawn(board.evidence.units, 3, 0):
         for draw in times:
             assert all(len(set(draw[groups[numbers_of] == group])) == 1 for group in range(10))
 
@@ -170,7 +170,7 @@ def test_row_scores_of_every_route_add_up_to_the_fold_scores(n_columns):
     for board in boards:
         found = np.array(
             [
-                choice.of_mean(board.scoring, split.values["score"] @ split.weight / split.weight.sum())
+                rules.of_mean(board.scoring, split.values["score"] @ split.weight / split.weight.sum())
                 for split in board.evidence.held_out
             ]
         ).T
@@ -179,7 +179,7 @@ def test_row_scores_of_every_route_add_up_to_the_fold_scores(n_columns):
 
 def test_beyond_the_budget_the_correction_comes_from_the_folds_and_says_so(monkeypatch):
     X, y = numbers()
-    monkeypatch.setattr(choice, "MOST_NUMBERS", 10)
+    monkeypatch.setattr(rules, "MOST_NUMBERS", 10)
     board = leaderboard(RIDGE, X, y, cv=5)
     scores = board.evidence.fold_scores
     best = scores[
@@ -188,14 +188,14 @@ def test_beyond_the_budget_the_correction_comes_from_the_folds_and_says_so(monke
     ]
     assert board.corrected == pytest.approx(best.mean() - (scores.max(axis=0) - best).mean())
     assert board.corrected.low is None
-    assert board.correction.method == choice.TIBSHIRANI
+    assert board.correction.method == rules.TIBSHIRANI
     assert any("Tibshirani" in sentence for sentence in board.sentences())
 
 
 def test_a_score_that_is_no_mean_over_rows_is_corrected_from_the_folds():
     X, y = labels()
     board = leaderboard(LDA, X, y, cv=4, scoring="roc_auc")
-    assert board.correction.method == choice.TIBSHIRANI
+    assert board.correction.method == rules.TIBSHIRANI
     assert "no mean over rows" in board.corrected.sentence
 
 

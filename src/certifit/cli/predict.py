@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.beside import Costs, Threshold, kept_columns, with_kept
 from certifit.cli.errors import conceal_model, readable_file, say, values_option
 from certifit.cli.models import OFFSETS
 from certifit.cli.paths import (
@@ -27,6 +26,7 @@ from certifit.cli.paths import (
     reading_options,
     refuse_inside,
 )
+from certifit.cli.prediction_columns import Costs, Threshold, kept_columns, with_kept
 from certifit.cli.progress import Display
 from certifit.data.privacy import are_names
 from certifit.data.roles import listed

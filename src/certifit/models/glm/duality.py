@@ -99,12 +99,12 @@ class ScorePoint:
         if error <= CANCELLED * self.objective:
             return self.objective - error, self.objective + error
         low, high = careful_loss(self.task.source, self.task.at(self.point), self.score_error)
-        own = self.own_penalty
+        penalty = self.penalty_value
         total = self.task.sum_weight
-        return low / total + own * (1 - MATRIX_ERROR), high / total + own * (1 + MATRIX_ERROR)
+        return low / total + penalty * (1 - MATRIX_ERROR), high / total + penalty * (1 + MATRIX_ERROR)
 
     @property
-    def own_penalty(self) -> float:
+    def penalty_value(self) -> float:
         """What the objective has beside the loss: as a difference of the two it would have the rounding of the loss."""
         squares = float(self.task.l2 * self.point @ self.point) / 2
         return squares + float(self.task.penalty.l1 @ np.abs(self.weights))

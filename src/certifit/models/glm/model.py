@@ -30,10 +30,10 @@ from certifit.models.estimator import Regressor
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
-from certifit.models.glm.own_certificate import certify as certify_own
-from certifit.models.glm.own_penalty import own_penalty
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows
 from certifit.models.glm.task import GlmTask
+from certifit.models.glm.user_penalty import user_penalty
+from certifit.models.glm.user_penalty_certificate import certify as certify_user_penalty
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
@@ -415,18 +415,18 @@ class GLM(GlmRegressor):
         if isinstance(task.loss, Loss):
             task.loss = task.loss.checked(np.asarray(counted(source.first_block()).y))
         if self.penalty is not None:
-            task.own = own_penalty(task, self.penalty, 0.0 if alpha is None else alpha)
+            task.user_penalty = user_penalty(task, self.penalty, 0.0 if alpha is None else alpha)
         return task
 
     def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._keep(task, run)
-        if isinstance(task, GlmTask) and task.own is not None:
-            self.alpha_ = task.own.alpha
+        if isinstance(task, GlmTask) and task.user_penalty is not None:
+            self.alpha_ = task.user_penalty.alpha
 
     def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
-        if isinstance(task, GlmTask) and task.own is not None:
+        if isinstance(task, GlmTask) and task.user_penalty is not None:
             assert isinstance(state, Weights)
-            return certify_own(task, state, self._tolerance())
+            return certify_user_penalty(task, state, self._tolerance())
         return super()._certified(task, state)
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:

@@ -16,7 +16,7 @@ from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Problem, Run, Solver, Stop
 from certifit.models.glm import l1_solver as score_path
-from certifit.models.glm import newton, own_penalty
+from certifit.models.glm import newton, user_penalty
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import Curvature
@@ -154,8 +154,8 @@ def solve(
     task: GlmTask, solver: str | Solver, tol: float, max_iter: int, step_tol: float, start: Weights | None = None
 ) -> Run[Weights]:
     """The minimiser by a solver, or by the one that suits the task."""
-    if task.own is not None:
-        return own_penalty.solve(task, solver, Stop(tol, step_tol, max_iter), start)
+    if task.user_penalty is not None:
+        return user_penalty.solve(task, solver, Stop(tol, step_tol, max_iter), start)
     if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
         return score_path.solve(task, max_iter, step_tol, start)
     if is_own(solver) and start is not None:

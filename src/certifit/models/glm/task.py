@@ -35,7 +35,7 @@ from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums
 
 if TYPE_CHECKING:
-    from certifit.models.glm.own_penalty import OwnPenalty
+    from certifit.models.glm.user_penalty import UserPenalty
 
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
 
@@ -55,7 +55,7 @@ class GlmTask:
 
     last_hessian: Array | None = None
     standardize: bool = False
-    own: OwnPenalty | None = None  # a penalty of the user's own, in place of l1 and l2
+    user_penalty: UserPenalty | None = None  # a penalty of the user's own, in place of l1 and l2
     _last: tuple[Array, Oracle] | None = None
 
     def __init__(

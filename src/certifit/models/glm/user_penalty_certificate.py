@@ -17,15 +17,15 @@ from certifit.data.columns import Array
 from certifit.mathematics.losses.user import Loss
 from certifit.models.glm.certificate import CLAIM, ESTIMATE, LOCAL, GlmCertificate
 from certifit.models.glm.duality import ScorePoint, dual_slopes
-from certifit.models.glm.own_penalty import OwnPenalty, OwnProblem
 from certifit.models.glm.task import GlmTask
+from certifit.models.glm.user_penalty import UserPenalty, UserPenaltyProblem
 from certifit.models.lasso.certificate import Gap
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
 from certifit.statistics.residual import MATRIX_ERROR, TINY
 
-GAP_OF_OWN = "weak duality with the conjugate of your penalty: a bound if that is its conjugate"
+GAP_OF_USER = "weak duality with the conjugate of your penalty: a bound if that is its conjugate"
 SHARES = (0.0, *(10.0**-k for k in range(16, 0, -1)))  # by which slopes are shrunk to where the conjugate is finite
 
 
@@ -33,22 +33,22 @@ SHARES = (0.0, *(10.0**-k for k in range(16, 0, -1)))  # by which slopes are shr
 @one_blas_thread
 def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
     """How far the objective at the state can be above its minimum."""
-    own = task.own
-    assert own is not None
+    user = task.user_penalty
+    assert user is not None
     point = task.to_point(state)
-    is_proof = own.penalty.has_conjugate and task.loss.is_convex and not isinstance(task.loss, Loss)
-    is_convex = task.loss.is_convex and own.penalty.is_convex
-    gap = _gap(task, own, state, point) if is_proof and own.penalty.is_convex else None
-    fault = own.penalty.refutation
+    is_proof = user.penalty.has_conjugate and task.loss.is_convex and not isinstance(task.loss, Loss)
+    is_convex = task.loss.is_convex and user.penalty.is_convex
+    gap = _gap(task, user, state, point) if is_proof and user.penalty.is_convex else None
+    fault = user.penalty.refutation
     if gap is not None and gap.value < -gap.rounding:
-        fault, gap = f"conjugate of {own.penalty.name} is too small: C(w) + C*(q) < q'w at the fitted weights.", None
+        fault, gap = f"conjugate of {user.penalty.name} is too small: C(w) + C*(q) < q'w at the fitted weights.", None
     is_local = gap is None
     if gap is None:
-        gap = _estimate(task, own, state, point)
+        gap = _estimate(task, user, state, point)
     value = np.inf if fault else float(max(gap.value, 0.0) + gap.rounding) / gap.scale + TINY
     return GlmCertificate(
         claim=CLAIM,
-        theorem=GAP_OF_OWN if not is_local else ESTIMATE if is_convex else LOCAL,
+        theorem=GAP_OF_USER if not is_local else ESTIMATE if is_convex else LOCAL,
         value=value,
         tolerance=tolerance,
         rounding=float(gap.rounding / gap.scale) + TINY,
@@ -61,9 +61,9 @@ def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
     )
 
 
-def _gap(task: GlmTask, own: OwnPenalty, state: Weights, point: Array) -> Gap:
+def _gap(task: GlmTask, user: UserPenalty, state: Weights, point: Array) -> Gap:
     at = ScorePoint.of(task, point, hessian=False)
-    penalty = own.value(state.coef)
+    penalty = user.value(state.coef)
     objective, error = at.objective + penalty, at.objective_error + MATRIX_ERROR * abs(penalty)
     scale = max(objective - error, TINY)
     best = Gap(max(objective, 0.0), error, objective, scale)  # u = 0: losses are not negative, but for rounding
@@ -73,7 +73,7 @@ def _gap(task: GlmTask, own: OwnPenalty, state: Weights, point: Array) -> Gap:
     q, errors = dual.q / task.scaling.scale, dual.error / task.scaling.scale
     for shrunk in SHARES:
         share = 1 - shrunk
-        conjugate = own.alpha * own.penalty.conjugate(share * q / own.alpha)
+        conjugate = user.alpha * user.penalty.conjugate(share * q / user.alpha)
         if not np.isfinite(conjugate):
             continue
         terms = (share * dual.rows, shrunk * at.most_loss, penalty, conjugate, -share * float(q @ state.coef))
@@ -86,16 +86,16 @@ def _gap(task: GlmTask, own: OwnPenalty, state: Weights, point: Array) -> Gap:
     return best
 
 
-def _estimate(task: GlmTask, own: OwnPenalty, state: Weights, point: Array) -> Gap:
-    problem = OwnProblem(task)
+def _estimate(task: GlmTask, user: UserPenalty, state: Weights, point: Array) -> Gap:
+    problem = UserPenaltyProblem(task)
     x = problem.from_point(point)
     loss, gradient, matrix = problem.curvature(x)
     d, w = len(state.coef), state.coef
-    if own.penalty.has_prox:
+    if user.penalty.has_prox:
         t = 1.0 / max(float(np.linalg.eigvalsh(matrix[:d, :d])[-1]), np.finfo(float).tiny) if d else 1.0
-        gradient[:d] = (w - own.penalty.prox(w - t * gradient[:d], own.alpha * t)) / t
+        gradient[:d] = (w - user.penalty.prox(w - t * gradient[:d], user.alpha * t)) / t
     else:
-        gradient[:d] += own.alpha * own.penalty.gradient(w)
+        gradient[:d] += user.alpha * user.penalty.gradient(w)
     left = float(gradient @ Curvature(matrix).solve(gradient)) / 2
-    objective = loss + own.value(w)
+    objective = loss + user.value(w)
     return Gap(max(left, 0.0), 0.0, objective, max(abs(objective), TINY))

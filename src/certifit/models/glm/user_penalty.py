@@ -28,7 +28,7 @@ SHORTENED = 40  # times that a step is halved
 
 
 @dataclass(frozen=True)
-class OwnPenalty:
+class UserPenalty:
     """alpha C(w)."""
 
     penalty: Penalty
@@ -39,21 +39,21 @@ class OwnPenalty:
         return self.alpha * self.penalty.value(w)
 
 
-def own_penalty(task: GlmTask, penalty: Penalty, alpha: float) -> OwnPenalty:
+def user_penalty(task: GlmTask, penalty: Penalty, alpha: float) -> UserPenalty:
     """A penalty checked for the columns of a task, or a refusal."""
     if not task.loss.has_curvature:
         raise ValueError(f"{penalty.name} needs a loss with a curvature. Give {task.loss.name} one, curvature=....")
     if task.size > MOST_COLUMNS:
         raise ValueError(f"{penalty.name} is for at most {MOST_COLUMNS} columns, of which a Hessian is made.")
-    return OwnPenalty(penalty.checked(task.source.n_features), float(alpha))
+    return UserPenalty(penalty.checked(task.source.n_features), float(alpha))
 
 
-class OwnProblem(Problem):
+class UserPenaltyProblem(Problem):
     """The objective as a function of a vector; smooth where the penalty has a gradient."""
 
     def __init__(self, task: GlmTask) -> None:
-        assert task.own is not None
-        self.task, self.own, self.size = task, task.own, task.size - int(not task.fit_intercept)
+        assert task.user_penalty is not None
+        self.task, self.penalty, self.size = task, task.user_penalty, task.size - int(not task.fit_intercept)
         self.scale = task.scaling.scale
 
     def to_point(self, x: Array) -> Array:
@@ -84,14 +84,14 @@ class OwnProblem(Problem):
 
     def value(self, x: Array) -> float:
         """Loss and penalty."""
-        return self.loss(x)[0] + self.own.value(self.weights(x))
+        return self.loss(x)[0] + self.penalty.value(self.weights(x))
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         """Loss and penalty, of a penalty with a gradient."""
         value, gradient = self.loss(x)
         w = self.weights(x)
-        gradient[: len(w)] += self.own.alpha * self.own.penalty.gradient(w)
-        return value + self.own.value(w), gradient
+        gradient[: len(w)] += self.penalty.alpha * self.penalty.penalty.gradient(w)
+        return value + self.penalty.value(w), gradient
 
     def hessian(self, x: Array) -> Array:
         """Not known: the penalty has none."""
@@ -104,10 +104,10 @@ class OwnProblem(Problem):
 
 def solve(task: GlmTask, solver: str | Solver, stop: Stop, start: Weights | None) -> Run[Weights]:
     """The minimiser."""
-    problem = OwnProblem(task)
+    problem = UserPenaltyProblem(task)
     begin = problem.from_point(task.start() if start is None else task.to_point(start))
     is_auto = isinstance(solver, str) and solver == "auto"
-    if problem.own.penalty.has_prox and is_auto:
+    if problem.penalty.penalty.has_prox and is_auto:
         return _by_prox(problem, begin, stop)
     chosen = solver_of("lbfgs" if is_auto else solver)
     check_needs(chosen, {"gradient"}, "a penalty of your own")
@@ -116,14 +116,14 @@ def solve(task: GlmTask, solver: str | Solver, stop: Stop, start: Weights | None
     return Run(state, found.trace, "" if found.converged else found.reason)
 
 
-def _by_prox(problem: OwnProblem, x: Array, stop: Stop) -> Run[Weights]:
+def _by_prox(problem: UserPenaltyProblem, x: Array, stop: Stop) -> Run[Weights]:
     """Newton's method whose quadratic models have the penalty."""
     steps, value = Steps(), problem.value(x)
     steps.add(value)
     reason = f"{stop.max_iter} iterations (max_iter) were not enough."
     for _ in range(stop.max_iter):
         _, gradient, matrix = problem.curvature(x)
-        target = minimiser(problem.own, gradient, matrix, x, len(problem.scale))
+        target = minimiser(problem.penalty, gradient, matrix, x, len(problem.scale))
         fall = _fall(problem, gradient, matrix, x, target)
         if not fall > FLOOR * abs(value):  # beyond what the objective shows: the last step, which squares the error
             x, reason = target, ""
@@ -149,14 +149,14 @@ def _by_prox(problem: OwnProblem, x: Array, stop: Stop) -> Run[Weights]:
     return Run(state, steps.rows, steps.reason or reason)
 
 
-def _fall(problem: OwnProblem, gradient: Array, matrix: Array, x: Array, target: Array) -> float:
+def _fall(problem: UserPenaltyProblem, gradient: Array, matrix: Array, x: Array, target: Array) -> float:
     """By how much the quadratic model with the penalty falls on the way to a target."""
     step = target - x
-    penalties = problem.own.value(problem.weights(x)) - problem.own.value(problem.weights(target))
+    penalties = problem.penalty.value(problem.weights(x)) - problem.penalty.value(problem.weights(target))
     return penalties - float(gradient @ step + step @ (matrix @ step) / 2)
 
 
-def minimiser(own: OwnPenalty, gradient: Array, matrix: Array, x: Array, d: int) -> Array:
+def minimiser(user: UserPenalty, gradient: Array, matrix: Array, x: Array, d: int) -> Array:
     """Where g's + s'Hs/2 + alpha C(w + s_w) is least: accelerated proximal steps, begun anew where they turn back."""
     S, g, h = matrix[:d, :d], gradient[:d], matrix[:d, d:]
     has_intercept = len(x) > d
@@ -168,7 +168,7 @@ def minimiser(own: OwnPenalty, gradient: Array, matrix: Array, x: Array, d: int)
     w = ahead = begin.copy()
     momentum = 1.0
     for _ in range(MOST_INNER if d else 0):
-        new = own.penalty.prox(ahead - t * (g + S @ (ahead - begin)), own.alpha * t)
+        new = user.penalty.prox(ahead - t * (g + S @ (ahead - begin)), user.alpha * t)
         moved = new - w
         if float(np.linalg.norm(new - ahead)) <= SHORT * float(np.linalg.norm(new) + np.linalg.norm(begin)):
             w = new
@@ -177,7 +177,7 @@ def minimiser(own: OwnPenalty, gradient: Array, matrix: Array, x: Array, d: int)
             momentum, ahead = 1.0, w.copy()
             if not moved.any():
                 break
-            new = own.penalty.prox(w - t * (g + S @ (w - begin)), own.alpha * t)
+            new = user.penalty.prox(w - t * (g + S @ (w - begin)), user.alpha * t)
             moved = new - w
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         w, ahead, momentum = new, new + (momentum - 1) / following * moved, following
