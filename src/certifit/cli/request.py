@@ -30,6 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "How columns are read": (
         "categories", "reference", "unseen", "max_levels", "min_count", "texts", "ngrams", "min_word_count",
+        "stop_words", "term_weights",
     ),
     "How files are read": ("types", "na", "no_header", "delimiter", "encoding", "bad_rows", "sheet"),
     "What is printed": ("show_values", "quiet", "help"),
@@ -72,6 +73,15 @@ def text_options(command: Command) -> Command:
                 "--min-word-count", type=click.IntRange(min=1), metavar="N",
                 help="Leave out words that fewer texts hold. Default: 1.",
             ),
+            click.option(
+                "--stop-words", metavar="WORDS",
+                help="Words to leave out: `english` (articles, pronouns, prepositions and the like), or A,B,C.",
+            ),
+            click.option(
+                "--term-weights", type=click.Choice(["tfidf"]),
+                help="tfidf: words in few texts weigh more, and long texts as much as short ones. For models other "
+                "than naive Bayes, which counts words.",
+            ),
         )
     ):  # fmt: skip
         command = option(command)
@@ -85,12 +95,14 @@ class Texts:
     names: tuple[str, ...] | None = None
     ngrams: int | None = None
     min_word_count: int | None = None
+    stop_words: str | None = None
+    term_weights: str | None = None
 
     @staticmethod
-    def of(names: str | None, ngrams: int | None, min_word_count: int | None) -> Texts:
-        """From the options of the command line."""
+    def of(names: str | None, **how: Any) -> Texts:
+        """From the options of the command line. how: the other fields."""
         listed = None if names is None else tuple(listed_names(names) or ()) if names != "none" else ()
-        return Texts(listed, ngrams, min_word_count)
+        return Texts(listed, **how)
 
     @property
     def is_asked(self) -> bool:
@@ -99,15 +111,23 @@ class Texts:
 
     def refuse_unused(self) -> None:
         """Raise where something is said about words and no column of free text is used."""
-        for option, value in (("ngrams", self.ngrams), ("min-word-count", self.min_word_count)):
-            if value is not None:
-                raise click.UsageError(f"--{option} is about words, and no free text is used. Name it: --texts A,B.")
+        for option in ("ngrams", "min_word_count", "stop_words", "term_weights"):
+            if getattr(self, option) is not None:
+                raise click.UsageError(
+                    f"--{option.replace('_', '-')} is about words, and no free text is used. Name it: --texts A,B."
+                )
 
     def binarizer(self) -> Any:
         """The map from texts to columns of words."""
         from certifit.maps.text import TextBinarizer
 
-        return TextBinarizer(ngram_range=(1, self.ngrams or 1), min_df=self.min_word_count or 1)
+        return TextBinarizer(
+            binary=self.term_weights is None,
+            ngram_range=(1, self.ngrams or 1),
+            min_df=self.min_word_count or 1,
+            stop_words=self.stop_words if self.stop_words in (None, "english") else listed_names(self.stop_words),
+            term_weights=self.term_weights,
+        )
 
     def chosen(self, kinds: Mapping[str, str], columns: Sequence[str]) -> list[str]:
         """The columns of free text to use. kinds: what each column is; columns: all of the data."""
@@ -237,6 +257,8 @@ class Request:
         texts: str | None,
         ngrams: int | None,
         min_word_count: int | None,
+        stop_words: str | None = None,
+        term_weights: str | None = None,
         max_iter: int | None = None,
         copies: str = "anywhere",
         no_spill: bool = False,
@@ -249,7 +271,8 @@ class Request:
             raise click.UsageError("--cv is the number of folds: 2 or more, or 0 for none. Got 1.")
         encoding = {name: others.pop(name) for name in ENCODING}
         encoding["absent"] = "keep" if KEEP in others["na"] else "recognise"
-        words = Texts.of(texts, ngrams, min_word_count)
+        how = {"ngrams": ngrams, "min_word_count": min_word_count, "stop_words": stop_words}
+        words = Texts.of(texts, **how, term_weights=term_weights)
         files = find_data(data, **reading(**others))
         out = _named_for(target) if out is None else out
         refuse_inside(out, data)

@@ -131,6 +131,8 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
     if not texts:
         request.texts.refuse_unused()
     kinds = choice.kinds(CLASSES, bool(texts), **shared)
+    if request.texts.term_weights is not None and any(KINDS[kind].command.reads_counts for kind in kinds):
+        raise click.UsageError("--term-weights: naive Bayes counts words. Use --model logistic, linear-svm or network.")
     used, more = _used(request, choice, kinds, kinds_of, texts)
     if request.texts.names is None and not texts and (prose := [name for name in used if kinds_of[name] == "text"]):
         notes.append(f"Free text is not used: {joined(prose)}. To use its words, add --texts {','.join(prose)}.")

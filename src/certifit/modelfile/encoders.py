@@ -26,12 +26,12 @@ from certifit.modelfile.container import ModelFileError
 from certifit.modelfile.schema import brief, check_arrays, plain
 from certifit.modelfile.texts import (
     WORD_ARRAYS,
-    WORDS,
     build_words,
     check_counts,
     dump_words,
     plain_words,
     word_arrays,
+    words_spec,
 )
 from certifit.models.record import FLAG, TEXTS, Array, Arrays, Check, Metadata, Spec, one_of
 
@@ -111,7 +111,7 @@ def encoder_spec(record: Any) -> Spec:
     """What the record of an encoder says; of free text, written cells and numbers for no value only where there are."""
     if not isinstance(record, dict):
         return ENCODER
-    more: dict[str, Spec] = {"texts": WORDS, "readings": READINGS, "absent": ABSENT}
+    more: dict[str, Spec] = {"texts": words_spec(record.get("texts")), "readings": READINGS, "absent": ABSENT}
     spec = {**ENCODER, **{name: of for name, of in more.items() if name in record}}
     some: dict[str, Spec] = {"absent": RULE, "levels": CODES}
     if isinstance(record.get("parameters"), dict):

@@ -143,10 +143,19 @@ PARAMETERS: Mapping[str, Spec] = {
     "stop_words": OrNull(Check("'english' or a sorted list of words", _is_stop_words)),
 }
 WORDS: Mapping[str, Spec] = {"n_texts": OrNull(COUNT_FROM_1), "parameters": PARAMETERS}
+TERM_WEIGHTS = one_of("tfidf")  # what is not there is no weights
 WORD_ARRAYS = {
     "encoder.documents": Array(("n_terms",), "int64"),
     **text_arrays(OF_TERMS, "n_terms", "n_letters"),
 }
+
+
+def words_spec(record: Any) -> Spec:
+    """What the record of columns of text says; of the weights of terms only where there are."""
+    parameters = record.get("parameters") if isinstance(record, dict) else None
+    if not isinstance(parameters, dict) or "term_weights" not in parameters:
+        return WORDS
+    return {**WORDS, "parameters": {**PARAMETERS, "term_weights": TERM_WEIGHTS}}
 
 
 def plain_words(words: TextBinarizer) -> Metadata:

@@ -47,6 +47,10 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
 
         X[i, j] = 1 where text i holds term j, else 0        binary=False: how often it does
 
+    With term_weights="tfidf" rare terms weigh more and all texts the same: with t[i, j] as above, n texts and d_j of
+    them with term j, X[i, j] = t[i, j] (1 + log((1 + n) / (1 + d_j))), each row divided by its length, as in
+    scikit-learn's TfidfVectorizer.
+
     A word is a longest run of word characters (letters, digits, _; \\w of Python's `re` for all of Unicode) of at least
     min_length characters; a term is `n` words in a row after stop words are left out, joined by spaces. Lower case is
     that of `str.lower`, which knows no language: "I" becomes "i" in Turkish texts too. With the same settings terms,
@@ -71,6 +75,8 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
     lowercase : bool, default True
     min_length : int >= 1, default 2
         Shorter words are left out; 1 keeps single letters. 2 is scikit-learn's (?u)\\b\\w\\w+\\b.
+    term_weights : None or "tfidf", default None
+        How the terms of a text are weighed. Not with n_hash, which counts no texts.
     n_hash : int in [1, 2^31], default None
         None learns a vocabulary. A number makes that many columns and learns nothing: a term goes to column
         |h| mod n_hash, h = MurmurHash3_x86_32 (seed 0) of its UTF-8 bytes as a signed integer, as in scikit-learn's
@@ -109,6 +115,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         stop_words: Any = None,
         lowercase: bool = True,
         min_length: int = 2,
+        term_weights: str | None = None,
         n_hash: int | None = None,
         signed: bool = False,
         invalid: str = "error",
@@ -122,6 +129,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         self.stop_words = stop_words
         self.lowercase = lowercase
         self.min_length = min_length
+        self.term_weights = term_weights
         self.n_hash = n_hash
         self.signed = signed
         self.invalid = invalid
@@ -148,7 +156,7 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
                 return self._matrix(texts)
             terms, matrix = found(texts, self._reading, self._limits, with_matrix=True)
             self._take(terms)
-        return _csr(matrix, len(self._terms.ends))
+        return self._weighed(_csr(matrix, len(self._terms.ends)))
 
     def fit_source(self, source: Source, column: str | None = None) -> Self:
         """The same from a column of a scan, in one pass; None is the only one. Rows of weight 0 are left out, other
@@ -229,6 +237,8 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
         if left_out is not None and not isinstance(left_out, str):
             left_out = stop_words(left_out, self.lowercase)
         plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters.items()}
+        if plain["term_weights"] is None:  # what is not there is no weights, as in files of every version
+            del plain["term_weights"]
         return plain | {"ngram_range": [int(n) for n in self.ngram_range], "stop_words": left_out}
 
     @classmethod
@@ -301,7 +311,19 @@ class TextBinarizer(TransformerMixin, BaseEstimator):
             n_columns = len(self._terms.ends)
             entries = core.count_terms(texts, self._reading.core, self._compiled(), self._limits.binary, n_threads())
         refuse_invalid(entries[3], self._reading.invalid)
-        return _csr(entries, n_columns)
+        return self._weighed(_csr(entries, n_columns))
+
+    def _weighed(self, counts: sp.csr_array) -> sp.csr_array:
+        """Terms times their inverse document frequency, each text divided by its length, where that is asked for."""
+        if self._plain.get("term_weights") is None:
+            return counts
+        rarity = 1 + np.log((1 + self.n_texts_) / (1 + self._terms.documents))
+        counts.data = counts.data * rarity[counts.indices]
+        begins, ends = counts.indptr[:-1], counts.indptr[1:]
+        has_terms = ends > begins
+        lengths = np.sqrt(np.add.reduceat(np.square(counts.data), begins[has_terms])) if has_terms.any() else np.ones(0)
+        counts.data /= np.repeat(lengths, (ends - begins)[has_terms])
+        return counts
 
     def _hashed(self, texts: Texts) -> Any:
         check_lengths(texts, self._reading, with_letters=False)

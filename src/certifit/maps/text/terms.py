@@ -293,6 +293,8 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     _check_words(parameters["ngram_range"])
     for name in ("min_df", "max_df"):
         _check_limit(name, parameters[name])
+    if parameters["term_weights"] not in (None, "tfidf"):
+        raise ValueError(f"term_weights must be 'tfidf' or None. Got {parameters['term_weights']!r}.")
     _check_hashing(parameters)
 
 
@@ -314,6 +316,8 @@ def _check_hashing(parameters: Mapping[str, Any]) -> None:
         if parameters["signed"]:
             raise ValueError("signed=True needs n_hash: the columns of a vocabulary hold one term each.")
         return
+    if parameters["term_weights"] is not None:
+        raise ValueError("term_weights needs a vocabulary, and n_hash learns none. Leave one of them out.")
     if parameters["signed"] and parameters["binary"]:
         raise ValueError("signed=True needs binary=False: whether a term occurs has no sign.")
     limits = (parameters["min_df"], parameters["max_df"], parameters["max_features"])
