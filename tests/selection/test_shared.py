@@ -8,7 +8,7 @@ import pytest
 
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
-from certifit.data.source import Memory
+from certifit.data.source import Memory, Source
 from certifit.models.folds import Candidates
 from certifit.models.least_squares import fold_path
 from certifit.selection.folds import rows as store
@@ -82,6 +82,37 @@ def test_models_of_a_table_share_its_encoded_columns(rng, passes):
     table = scan(a=X[:, 0], b=np.where(X[:, 1] > 1, np.nan, X[:, 1]), y=y)
     cf.leaderboard(THREE, table)
     assert len(passes) == 1
+
+
+@pytest.mark.parametrize("model", [cf.Lasso(), cf.ElasticNet(standardize=True), cf.Lasso(fit_intercept=False)])
+@pytest.mark.parametrize("is_table", [False, True])
+def test_the_default_alphas_of_the_lasso_take_no_pass(rng, model, is_table, monkeypatch):
+    X, y = problem(rng)
+    rows = (scan(a=X[:, 0], b=np.where(X[:, 1] > 1, np.nan, X[:, 1]), y=y),) if is_table else (X, y)
+    alphas = cf.CrossValidated(model, cv=5).fit(*rows).cv_results_["param_alpha"]
+    expected = model.path(*rows).alphas
+    np.testing.assert_allclose(np.asarray(alphas, dtype=float), expected, rtol=1e-12)
+    reduce, passes = Source.reduce, []
+
+    def counted(source, f):
+        passes.append(f)
+        return reduce(source, f)
+
+    monkeypatch.setattr(Source, "reduce", counted)
+    counts = []
+    for grid in (None, {"alpha": list(expected)}):
+        passes.clear()
+        cf.leaderboard({"lasso": cf.CrossValidated(model, grid)}, *rows, cv=5)
+        counts.append(len(passes))
+    assert counts[0] == counts[1] > 0
+
+
+def test_splits_that_leave_rows_out_have_the_alphas_of_all_rows(rng):
+    X, y = problem(rng)
+    y[:20] += 50 * X[:20, 0]
+    splits = [(np.arange(40, 120), np.arange(20, 40)), (np.arange(20, 80), np.arange(80, 120))]
+    alphas = cf.CrossValidated(cf.Lasso(), cv=splits).fit(X, y).cv_results_["param_alpha"]
+    np.testing.assert_allclose(np.asarray(alphas, dtype=float), cf.Lasso().path(X, y).alphas, rtol=1e-12)
 
 
 def test_a_nested_choice_takes_no_further_pass(rng, passes):

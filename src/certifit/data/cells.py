@@ -84,6 +84,11 @@ class Listed:
         return np.ascontiguousarray(self.cells[block.first_row : end], dtype=np.int32)
 
 
+def has_every_row(cells: Cells) -> bool:
+    """Whether each row is in some cell, as far as the cells alone tell."""
+    return isinstance(cells, ByRow | ByGroup) or (isinstance(cells, Listed) and bool((cells.cells >= 0).all()))
+
+
 @dataclass(frozen=True)
 class ByLabel:
     """The cell of a row is the code of its label. within: other cells, each of which is divided by label."""

@@ -156,6 +156,10 @@ class Estimator(CallbackSupport, BaseEstimator, ABC, Generic[RowsT]):
         """Values of the parameters worth trying where the user names none."""
         return [{}]
 
+    def fold_candidates(self, source: Source, rounds: Rounds, shared: Store) -> list[dict[str, Any]]:
+        """The same for splits that are known: a model may find them in statistics that its folds need too."""
+        return self.candidates(source)
+
     @property
     def default_scoring(self) -> str | Metric | None:
         """What the model is scored by where the user names nothing; None is its own score."""

@@ -105,6 +105,15 @@ def _centred(folds: FoldEquations, split: int) -> tuple[Gram, Gram]:
     return train.about(means), validation.about(means)
 
 
+def total_units(folds: FoldEquations, standardize: bool) -> CommonUnits:
+    """Products of the columns over all rows, from the sums of cells that the folds need too."""
+    total = folds.total()
+    if folds.fit_intercept and total.is_far():
+        total = folds.total(twofold=True)
+        total = total.about(total.means())
+    return CommonUnits.of(total, folds.fit_intercept, standardize)
+
+
 def _stop(tol: float, max_iter: int) -> tuple[float, int]:
     return inner_tolerance(tol), min(max_iter, MOST_SWEEPS)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.data.cells import Splits
+from certifit.data.cells import Splits, has_every_row
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.data.user_input import UserRows, UserTarget, UserWeights
@@ -19,12 +19,13 @@ from certifit.maps import Basis, Polynomial, TableEncoder
 from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
+from certifit.models.folds import EachRow, Rounds
 from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
 from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns
-from certifit.models.lasso.folds import column_fold_path, gram_fold_path
-from certifit.models.lasso.solver import CoordinateDescent, LassoPath, alpha_max, elastic_path
+from certifit.models.lasso.folds import column_fold_path, gram_fold_path, total_units
+from certifit.models.lasso.solver import CoordinateDescent, LassoPath, alpha_max, elastic_path, gram_alpha_max
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares import certificate as least_squares
 from certifit.models.least_squares import solver as direct
@@ -76,7 +77,8 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
 
     def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
         task = self._elastic_task(source)
-        chosen = _grid(task, alpha_count(n_alphas)) if alphas is None else alphas
+        by_columns = isinstance(task, ColumnLasso)
+        chosen = _grid(alpha_max(task), alpha_count(n_alphas), by_columns) if alphas is None else alphas
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
@@ -84,7 +86,19 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
         model = clone(self)
         model._check_parameters()
         task = model._elastic_task(model.fit_maps(source))
-        return [{"alpha": float(alpha)} for alpha in _grid(task, 100)]
+        return _candidates(alpha_max(task), isinstance(task, ColumnLasso))
+
+    def fold_candidates(self, source: Source, rounds: Rounds, shared: Store) -> list[dict[str, Any]]:
+        """The same, from sums by cell that the folds need too; one pass where the folds take other columns or rows."""
+        model = clone(self)
+        columns = model._fold_columns(source, shared)
+        if isinstance(rounds, EachRow) or columns is None or self.basis is not None or works_on_columns(columns[0]):
+            return self.candidates(source)
+        if not has_every_row(rounds[0].cells):
+            return self.candidates(source)
+        folds = FoldEquations(columns[0], rounds, bool(self.fit_intercept), columns[1], shared=shared)
+        units = total_units(folds, bool(self.standardize))
+        return _candidates(gram_alpha_max(units, model._strengths(folds.names, 1.0)), False)
 
     def _leaves_out_rows(self, gaps: Gaps | None) -> bool:
         return False  # the fit is not linear in the target
@@ -339,8 +353,12 @@ def _column_path(
     return column_fold_path(make(), rounds, alphas, stop, with_rows)
 
 
-def _grid(task: LassoTask, n_alphas: int) -> Array:
-    largest = alpha_max(task)
+def _candidates(largest: float, by_columns: bool) -> list[dict[str, Any]]:
+    return [{"alpha": float(alpha)} for alpha in _grid(largest, 100, by_columns)]
+
+
+def _grid(largest: float, n_alphas: int, by_columns: bool) -> Array:
+    """From the least alpha without a weight downwards."""
     if not largest > 0:
         largest = 1.0  # the target tells nothing about the columns: any penalty gives no weights
-    return largest * np.geomspace(1.0, LEAST_SHARE[isinstance(task, ColumnLasso)], n_alphas)
+    return largest * np.geomspace(1.0, LEAST_SHARE[by_columns], n_alphas)

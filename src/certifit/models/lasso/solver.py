@@ -22,7 +22,7 @@ from certifit.minimise.problem import Record, Run, check_record
 from certifit.minimise.steps import Steps, is_limited
 from certifit.models.lasso.certificate import duality_gap
 from certifit.models.lasso.columns import ColumnLasso
-from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask
+from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask, Strengths
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads, one_blas_thread
 
@@ -100,6 +100,14 @@ def alpha_max(task: LassoTask) -> float:
     return _core_of(task).alpha_max()
 
 
+def gram_alpha_max(common: CommonUnits, strengths: Strengths) -> float:
+    """The same from products of columns alone."""
+    _, ratio, factors, lower, upper = common.path_arguments(strengths, np.ones(1))
+    arguments = (*stacked([common]), ratio, factors, lower, upper)
+    largest = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
+    return strengths.unscaled(largest, common.units)
+
+
 def inner_tolerance(tol: float) -> float:
     """The relative gap at which the compiled solver stops."""
     return max(INNER_SHARE * tol, LEAST_TOL)
@@ -121,11 +129,7 @@ class GramCore:
 
     def alpha_max(self) -> float:
         """The least alpha at which every penalised weight is zero."""
-        strengths = self.task.strengths
-        _, ratio, factors, lower, upper = self.task.common.path_arguments(strengths, np.ones(1))
-        arguments = (*stacked([self.task.common]), ratio, factors, lower, upper)
-        largest = float(np.asarray(core.gram_alpha_max(*arguments, MOST_SWEEPS, n_threads()))[0])
-        return strengths.unscaled(largest, self.task.common.units)
+        return gram_alpha_max(self.task.common, self.task.strengths)
 
 
 class ColumnCore:

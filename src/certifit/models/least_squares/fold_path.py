@@ -88,9 +88,9 @@ class FoldEquations:
         pair = (train, validation) if self.gaps is None else self._refilled(train, validation, self.gaps)
         return pair if self._columns is None else (pair[0].taken(self._columns), pair[1].taken(self._columns))
 
-    def total(self) -> Gram:
+    def total(self, twofold: bool = False) -> Gram:
         """The statistic of all rows of the first round, gaps filled with means of all rows."""
-        cells = self._cells(0, False)
+        cells = self._cells(0, twofold)
         total = cells.combined(np.ones(len(cells.sums)))
         return total if self.gaps is None else total.taken(self.gaps.kept)
 

@@ -20,7 +20,7 @@ from certifit.data.user_input import Predictions, UserLabels, UserRows, UserTarg
 from certifit.evaluation.metrics.intervals import Estimate
 from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate
-from certifit.models.folds import EACH_ROW, Candidate, Candidates
+from certifit.models.folds import EACH_ROW, Candidate, Candidates, EachRow, Rounds
 from certifit.models.least_squares.fold_path import safe_unit
 from certifit.selection.compare.intervals import FoldIntervals, fold_intervals
 from certifit.selection.compare.nested import nested as nested_choice
@@ -145,13 +145,15 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
         with unchanged_on_error(self):
             rows = Rows.of(self.estimator, X, y, sample_weight, groups, offset, exposure)
-            candidates = self._candidates(rows)
+            is_each_row = isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo")
+            rounds = EACH_ROW if is_each_row else rounds_of(self.cv, rows.source, rows.labels, rows.groups)
+            candidates = self._candidates(rows, rounds)
             self.corrected_score_: Estimate | None = None
             self.nested_score_: Estimate | None = None
-            if isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo"):
+            if isinstance(rounds, EachRow):
                 mean, error = self._leave_one_out(rows, candidates)
             else:
-                mean, error = self._folds(rows, candidates)
+                mean, error = self._folds(rows, rounds, candidates)
             self.best_index_ = choose(mean, error, candidates, self.rule)
             self.best_params_ = dict(candidates[self.best_index_])
             self.best_score_ = float(mean[self.best_index_])
@@ -262,9 +264,10 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise AttributeError(f"This {type(self).__name__} is not fitted.")
         return self.best_estimator_
 
-    def _candidates(self, rows: Rows) -> Sequence[Candidate]:
+    def _candidates(self, rows: Rows, rounds: Rounds) -> Sequence[Candidate]:
         if self.param_grid is None:
-            return list(self.estimator.candidates(rows.source)) if learner_of(self.estimator).is_ours else [{}]
+            is_ours = learner_of(self.estimator).is_ours
+            return list(self.estimator.fold_candidates(rows.source, rounds, rows.shared)) if is_ours else [{}]
         candidates = list(ParameterGrid(self.param_grid))
         legal = self.estimator.get_params()
         for name in {name for candidate in candidates for name in candidate}:
@@ -276,8 +279,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise ValueError("param_grid holds no candidate.")
         return candidates
 
-    def _folds(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
-        rounds = rounds_of(self.cv, rows.source, rows.labels, rows.groups)
+    def _folds(self, rows: Rows, rounds: Sequence[Splits], candidates: Sequence[Candidate]) -> tuple[Array, Array]:
         is_kept = self.corrected and row_scores_are_few(rounds, row_count(rows.source), len(candidates))
         how: dict[str, Any] = {"n_jobs": self.n_jobs, "with_rows": is_kept}
         scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, **how)

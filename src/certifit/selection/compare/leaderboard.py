@@ -148,7 +148,7 @@ def leaderboard(
         if form not in known:
             known[form] = Rows.of(job.estimator, X, y, **beside)
         rows = known[form]
-        candidates = _candidates(job, rows)
+        candidates = _candidates(job, rows, rounds)
         with_rows = with_rows and _are_few(rounds, rows, [*(one.candidates for one in tried), candidates])
         scored = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
         if scored is None:
@@ -348,10 +348,11 @@ def _unlike_notes(jobs: Sequence[_Job], scoring: Scoring) -> list[str]:
     ]
 
 
-def _candidates(job: _Job, rows: Rows) -> Sequence[Candidate]:
+def _candidates(job: _Job, rows: Rows, rounds: Sequence[Splits]) -> Sequence[Candidate]:
     if job.grid is not None:
         return list(ParameterGrid(job.grid))
-    candidates = list(job.estimator.candidates(rows.source)) if learner_of(job.estimator).is_ours else [{}]
+    is_ours = learner_of(job.estimator).is_ours
+    candidates = list(job.estimator.fold_candidates(rows.source, rounds, rows.shared)) if is_ours else [{}]
     parameters = job.estimator.get_params(deep=False)
     # What the user has set is not chosen again, unless asked.
     is_open = job.is_tuned or all(parameters.get(name) is None for candidate in candidates for name in candidate)
