@@ -103,11 +103,13 @@ def judge(machine: Machine, multipliers: Array, outside: float, at: Values, inte
 
     exact = slack.bracket(bound, a, v)
     terms = np.maximum(slack.bracket(bound, a, v - off), slack.bracket(bound, a, v + off))
-    lost = (len(a) + 4) * UNIT * float(terms.sum())
+    # A product below the smallest normal number may have lost all its bits.
+    faint = TINY * np.count_nonzero((terms < TINY) & (np.abs(v) + off > 0) & (bound > 0))
+    lost = (len(a) + 4) * UNIT * float(terms.sum()) + faint
     gap = float(terms.sum()) + lost + cost + square / 2
     rounding = float((terms - exact).sum()) + lost + cost + square / 2
     low = at.norm[0] / 2 + float(slack.cost(bound, v - off).sum())
-    high = at.norm[1] / 2 + float(slack.cost(bound, v + off).sum())
+    high = at.norm[1] / 2 + float(slack.cost(bound, v + off).sum()) + faint
     return Judged(max(gap, 0.0), max(rounding, 0.0), (low, high), *_conditions(machine, multipliers, v))
 
 
