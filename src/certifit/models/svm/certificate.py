@@ -104,7 +104,8 @@ def judge(machine: Machine, multipliers: Array, outside: float, at: Values, inte
     exact = slack.bracket(bound, a, v)
     terms = np.maximum(slack.bracket(bound, a, v - off), slack.bracket(bound, a, v + off))
     # A product below the smallest normal number may have lost all its bits.
-    faint = TINY * np.count_nonzero((terms < TINY) & (np.abs(v) + off > 0) & (bound > 0))
+    is_product = (bound > 0) & ((v + off > 0) | (a > 0) & (np.abs(v) + off > 0))
+    faint = TINY * np.count_nonzero(is_product & (terms < TINY))
     lost = (len(a) + 4) * UNIT * float(terms.sum()) + faint
     gap = float(terms.sum()) + lost + cost + square / 2
     rounding = float((terms - exact).sum()) + lost + cost + square / 2
