@@ -10,6 +10,7 @@ from markupsafe import Markup
 from certifit.report import tables, text
 from certifit.report.answer import tiles
 from certifit.report.first_screen import picture_of, questions
+from certifit.report.formula import mathml, with_formulas
 from certifit.report.model import holds_words, privacy_words
 from certifit.report.sections import drawings
 from certifit.report.svg import TEMPLATES, page_style
@@ -56,7 +57,8 @@ def render(context: dict[str, Any]) -> str:
             # Both are made by code that escapes every name, so they may enter the page as they are.
             style=Markup(page_style()),
             picture={name: Markup(drawing) for name, drawing in drawings(context).items()},
-            objective=context["model"]["objective"].partition(": ")[2],
+            objective=mathml(context["model"]["objective"].partition(": ")[2] or context["model"]["objective"]),
+            theorem=with_formulas(text.visible(context["certificate"]["theorem"], 600)),
             level=tables.interval_level(context),
             has_digits=table is not None and any(row["digits"] is not None for row in table["rows"]),
             has_steps=tables.has_step_ratios(context),

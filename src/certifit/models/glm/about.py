@@ -35,7 +35,7 @@ def _scores(term: str) -> Objective:
         penalty = "" if alpha == 0 else f" + {strength} ({mixed})"
         if told.penalty:
             penalty = f" + {strength} C(w), C {told.penalty}"
-        return f"minimised: {MEAN} {_term(told, term)} / {MEAN}{penalty}{told.end}"
+        return f"minimised: {MEAN} {_term(told, term)} / {MEAN}{penalty}{told.end}{_law(told)}"
 
     return objective
 
@@ -46,8 +46,15 @@ def _term(told: Told, term: str) -> str:
     if told.loss:
         return f"[ {told.loss} ](y_i, z_i)"
     if told.law is not None:
-        return f"d(y_i, h(z_i)) / 2, d the {told.law[0]} deviance, h of the {told.law[1]} link,"
+        return "d(y_i, h(z_i)) / 2"
     return term
+
+
+def _law(told: Told) -> str:
+    """What d and h of the term are."""
+    if told.n_classes > 2 or told.loss or told.law is None:
+        return ""
+    return f", d the {told.law[0]} deviance, h of the {told.law[1]} link"
 
 
 _PARAMS = {
