@@ -27,6 +27,7 @@ from certifit.data.user_input import n_samples, refuse_nonfinite, taken
 from certifit.evaluation.metrics.intervals import drawn_rows, generator
 from certifit.evaluation.metrics.rows import numbers
 from certifit.models.adapter import learner_of
+from certifit.models.parameters import checked_range
 
 Sampler = Callable[[int], tuple[Any, Any]]
 
@@ -247,16 +248,7 @@ def _models(
 
 
 def _varied(estimator: Any, param_name: str, param_range: Any) -> tuple[list[Any], str, list[Any]]:
-    legal = estimator.get_params()
-    if param_name not in legal:
-        raise ValueError(
-            f"{type(estimator).__name__} has no parameter {param_name!r}. It has {', '.join(sorted(legal))}."
-        )
-    if isinstance(param_range, str) or not isinstance(param_range, Iterable):
-        raise TypeError(f"param_range must be a list of values. Got {param_range!r}.")
-    values = param_range.tolist() if isinstance(param_range, np.ndarray) else list(param_range)
-    if not values:
-        raise ValueError("param_range is empty. Give one value at least.")
+    values = checked_range(estimator, param_name, param_range)
     return [clone(estimator).set_params(**{param_name: value}) for value in values], param_name, values
 
 

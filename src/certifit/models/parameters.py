@@ -37,6 +37,23 @@ def refuse_elsewhere(cls: type, names: Iterable[str]) -> None:
             raise TypeError(f"{cls.__name__} has no parameter {name!r}. {ELSEWHERE[name]}")
 
 
+def checked_range(estimator: Any, param_name: str, param_range: Any) -> list[Any]:
+    """The values of a parameter of an estimator that a curve is drawn along."""
+    if not hasattr(estimator, "get_params"):
+        raise TypeError(f"estimator must have get_params, as scikit-learn's have. Got {estimator!r}.")
+    legal = estimator.get_params()
+    if param_name not in legal:
+        raise ValueError(
+            f"{type(estimator).__name__} has no parameter {param_name!r}. It has {', '.join(sorted(legal))}."
+        )
+    if isinstance(param_range, str) or not isinstance(param_range, Iterable):
+        raise TypeError(f"param_range must be a list of values. Got {param_range!r}.")
+    values = param_range.tolist() if hasattr(param_range, "tolist") else list(param_range)
+    if not values:
+        raise ValueError("param_range is empty. Give one value at least.")
+    return values
+
+
 def check_number(name: str, value: Any) -> None:
     """Refuse what is not a finite number >= 0."""
     if not isinstance(value, Real) or isinstance(value, bool):

@@ -112,22 +112,18 @@ def draw_lift(context: dict[str, Any]) -> str:
     most = max(max(one["predicted"], one["observed"], one["high"]) for one in groups)
     ends = (min(0.0, least), most)
     frame = svg.Frame.around(ends, ends, margin=0.03)
-    points = [(one["predicted"], one["observed"]) for one in groups]
-    marks = [frame.line([(ends[0], ends[0]), (most, most)], "zero")]
-    marks += [_lift_whisker(frame, one, lift["is_rate"]) for one in groups]
-    marks += [frame.line(points, "join"), frame.dots(points, "s6", 7)]
+    marks = frame.agreement(groups, ends, [_tip(one, lift["is_rate"]) for one in groups])
     what = "rate" if lift["is_rate"] else "mean"
     target = text.visible(context["model"]["target"], 24)
     body = [frame.axes(f"predicted {what} of {target}", f"observed {what}"), frame.clipped("lift", marks)]
-    words = "; ".join(f"predicted {text.number(x, 3)}, observed {text.number(y, 3)}" for x, y in points)
+    pairs = [(text.number(one["predicted"], 3), text.number(one["observed"], 3)) for one in groups]
+    words = "; ".join(f"predicted {predicted}, observed {observed}" for predicted, observed in pairs)
     return svg.document("lift", "Observed against predicted", f"Groups by predicted {what}: {words}.", body)
 
 
-def _lift_whisker(frame: svg.Frame, one: dict[str, Any], is_rate: bool) -> str:
-    x, low, high = frame.px(one["predicted"]), frame.py(one["low"]), frame.py(one["high"])
+def _tip(one: dict[str, Any], is_rate: bool) -> str:
     exposure = f", exposure {text.number(one['exposure'])}" if is_rate else ""
-    tip = (
+    return (
         f"{text.count(one['rows'])} rows{exposure}: predicted {text.number(one['predicted'], 3)}, observed "
         f"{text.number(one['observed'], 3)} ({text.number(one['low'], 3)} to {text.number(one['high'], 3)})"
     )
-    return f'<g><title>{svg.escape(tip)}</title><path class="whisker" d="M{x:.1f} {low:.1f}V{high:.1f}"/></g>'

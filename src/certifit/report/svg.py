@@ -7,7 +7,7 @@ Coordinates carry one decimal of a pixel. Every text goes through `escape`.
 import html
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -120,6 +120,17 @@ class Frame:
     def line(self, points: Sequence[Point], kind: str) -> str:
         """A line through the points, cut to the frame by its clip."""
         return f'<path class="{kind}" d="{self._path(points)}"/>'
+
+    def agreement(self, groups: Sequence[Mapping[str, float]], ends: Range, tips: Sequence[str]) -> list[str]:
+        """Observed against predicted values of groups round the line of equality; an interval where there is a tip."""
+        points = [(group["predicted"], group["observed"]) for group in groups]
+        marks = [self.line([(end, end) for end in ends], "zero")]
+        for group, tip in zip(groups, tips, strict=True):
+            if tip:
+                x, low, high = self.px(group["predicted"]), self.py(group["low"]), self.py(group["high"])
+                whisker = f'<path class="whisker" d="M{x:.1f} {low:.1f}V{high:.1f}"/>'
+                marks.append(f"<g><title>{escape(tip)}</title>{whisker}</g>")
+        return [*marks, self.line(points, "join"), self.dots(points, "s6", 7)]
 
     def area(self, lower: Sequence[Point], upper: Sequence[Point], kind: str) -> str:
         """The area between two lines."""

@@ -16,7 +16,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
 from certifit.statistics.gram import Scaling
-from certifit.statistics.loss_sums import PythonLoss, curvature_of, derivatives_of, hessians_of, scores_of, sums_of
+from certifit.statistics.loss_sums import RowLoss, curvature_of, derivatives_of, hessians_of, scores_of, sums_of
 
 Likelihood = Callable[[Array, Array, Array | None], float]  # of targets, means and weights
 
@@ -47,7 +47,7 @@ class FitSums:
 class Fit:
     """A fitted point: loss, scaling, weights of scaled, shifted columns and their intercept."""
 
-    loss: PythonLoss
+    loss: RowLoss
     scaling: Scaling
     weights: Array
     intercept: float
@@ -57,7 +57,7 @@ class Fit:
         return scores_of(stretch, self.scaling, self.weights, self.intercept)
 
 
-def expected_curvature(loss: PythonLoss, y: Array, z: Array) -> Array:
+def expected_curvature(loss: RowLoss, y: Array, z: Array) -> Array:
     """E l'' over targets of the mean of a score; where l'' is linear in y, l'' at that mean."""
     curvature = loss.expected(y, z) if loss.code is None and hasattr(loss, "link") else loss.curvature(loss.mean(z), z)
     return np.asarray(curvature)
@@ -143,7 +143,7 @@ def _sandwich_of_stretch(stretch: Block, fit: Fit, is_frequency: bool, block_row
     return _Pair(np.stack([pair[0] for pair in both]))
 
 
-def null_score(source: Source, loss: PythonLoss, start: float) -> float:
+def null_score(source: Source, loss: RowLoss, start: float) -> float:
     """The b that minimises sum w l(y, offset + b): Newton's method on one number, each step a pass over the targets.
 
     The slope has opposite signs at `low` and `high`. Steps that do not shrink by half are doubled while an end is
@@ -178,12 +178,12 @@ NULL_STEP = 1e-10
 MOST_STEPS = 100
 
 
-def _null_sums(source: Source, loss: PythonLoss, b: float) -> Array:
+def _null_sums(source: Source, loss: RowLoss, b: float) -> Array:
     sums: Array = source.reduce(partial(_null_of_stretch, loss=loss, b=b, block_rows=source.block_rows))
     return sums
 
 
-def _null_of_stretch(stretch: Block, loss: PythonLoss, b: float, block_rows: int) -> Array:
+def _null_of_stretch(stretch: Block, loss: RowLoss, b: float, block_rows: int) -> Array:
     z = np.full(stretch.n_rows, b) if stretch.offset is None else b + stretch.offset
     losses = derivatives_of(stretch, loss, z, hessian=False, curved=False)
     with np.errstate(all="ignore"):

@@ -26,7 +26,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling, check_square
-from certifit.statistics.row_curvature import in_large_blocks
+from certifit.statistics.row_curvature import Loss, in_large_blocks
 
 STEP = 6e-6  # relative step of differences of a slope: the cube root of the rounding unit
 FORMULA_ERROR = 2.0**-49  # error of a computed loss, relative to it and to its slope times 1 + |z| + |log y|
@@ -37,12 +37,8 @@ INDEFINITE = 1e-10  # eigenvalues below minus this share of the largest, in unit
 ByCell = tuple[Array | None, int]  # the cell of each row, and how many cells there are; None: one cell
 
 
-class PythonLoss(Protocol):
-    """A loss of a score by its formulas: l, its derivatives by z, and the mean of y at a score."""
-
-    @property
-    def code(self) -> int | None:
-        """Place among the compiled losses; None: in Python."""
+class RowLoss(Loss, Protocol):
+    """A loss of a score with all its formulas: l, its derivatives by z, and the mean of y at a score."""
 
     @property
     def is_convex(self) -> bool:
@@ -52,43 +48,24 @@ class PythonLoss(Protocol):
     def has_curvature(self) -> bool:
         """Whether l'' has a formula."""
 
-    def value(self, y: Array, z: Array) -> Array:
-        """l."""
-
-    def slope(self, y: Array, z: Array) -> Array:
-        """l'."""
-
     def curvature(self, y: Array, z: Array) -> Array:
         """l''."""
 
     def derivatives(self, y: Array, z: Array) -> tuple[Array, Array, Array]:
         """l, l' and l'' at once."""
 
-    def expected(self, y: Array, z: Array) -> Array:
-        """A curvature >= 0."""
-
     def mean(self, z: Array) -> Array:
         """E y at a score."""
 
 
-class Point(Protocol):
-    """Where a loss is evaluated."""
+@dataclass(frozen=True)
+class At:
+    """Where a loss is evaluated: weights of scaled, shifted columns and the intercept of those."""
 
-    @property
-    def loss(self) -> PythonLoss:
-        """Of the rows."""
-
-    @property
-    def scaling(self) -> Scaling:
-        """Of the columns."""
-
-    @property
-    def weights(self) -> Array:
-        """Of the scaled, shifted columns."""
-
-    @property
-    def intercept(self) -> float:
-        """Of those columns."""
+    loss: RowLoss
+    scaling: Scaling
+    weights: Array
+    intercept: float
 
 
 @dataclass(frozen=True)
@@ -111,7 +88,7 @@ def scores_of(stretch: Block, scaling: Scaling, weights: Array, intercept: float
     return np.asarray(z if stretch.offset is None else z + stretch.offset)
 
 
-def derivatives_of(stretch: Block, loss: PythonLoss, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
+def derivatives_of(stretch: Block, loss: RowLoss, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
     """Of the rows; those of weight 0 have none. curved: whether l'' is wanted; else it is 0."""
     if stretch.y is None:
         raise ValueError("The rows carry no target.")
@@ -134,7 +111,7 @@ def derivatives_of(stretch: Block, loss: PythonLoss, z: Array, hessian: bool, cu
     return RowDerivatives(np.asarray(values), np.ascontiguousarray(slopes), second, curvatures)
 
 
-def curvature_of(loss: PythonLoss, y: Array, z: Array) -> Array:
+def curvature_of(loss: RowLoss, y: Array, z: Array) -> Array:
     """l'', by differences of the slope where the loss gives none."""
     if loss.has_curvature:
         return np.asarray(loss.curvature(y, z))
@@ -186,7 +163,7 @@ def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: i
     return tree_sum(map(of_block, range(0, max(stretch.n_rows, 1), block_rows)))
 
 
-def careful_loss(source: Source, at: Point, score_error: float) -> tuple[float, float]:
+def careful_loss(source: Source, at: At, score_error: float) -> tuple[float, float]:
     """Bounds on the sum of w l, losses written so that nothing cancels, for scores that are off by score_error.
 
     l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
@@ -196,7 +173,7 @@ def careful_loss(source: Source, at: Point, score_error: float) -> tuple[float, 
     return float(low) * (1 - SUM_ERROR), float(high) * (1 + SUM_ERROR)
 
 
-def _careful_of_stretch(stretch: Block, at: Point, score_error: float) -> tuple[float, float]:
+def _careful_of_stretch(stretch: Block, at: At, score_error: float) -> tuple[float, float]:
     z = scores_of(stretch, at.scaling, at.weights, at.intercept)
     losses = derivatives_of(stretch, at.loss, z, hessian=False)
     y = np.abs(np.asarray(stretch.y))
@@ -246,24 +223,6 @@ class Oracle:
             return Oracle(value, gradient, None, None, slopes, curvatures)
         largest = np.maximum(self.largest, other.largest)
         return Oracle(value, gradient, self.hessian + other.hessian, largest, slopes, curvatures)
-
-
-class RowLoss(PythonLoss, Protocol):
-    """A loss of a score: its place among the compiled ones and its parameter, or its formulas in Python."""
-
-    @property
-    def parameter(self) -> float:
-        """Of the compiled formula."""
-
-
-@dataclass(frozen=True)
-class At:
-    """Where a loss is evaluated: weights of scaled, shifted columns and the intercept of those."""
-
-    loss: RowLoss
-    scaling: Scaling
-    weights: Array
-    intercept: float
 
 
 def oracle(source: Source, at: At, hessian: bool = False, cells: Cells | None = None) -> Oracle:

@@ -203,11 +203,8 @@ def r2_score(
     >>> float(r2_score([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]))
     0.5
     """
-    y, r, unit, weight = residuals(y_true, y_pred, sample_weight)
-    score = partial(_explained, unit=unit, centred=False, force_finite=force_finite)
-    if is_constant(y, weight):
-        return Estimate(score(y, r, weight), level=level, sentence=CONSTANT)
-    return scored(score, (y, r), weight, n_resamples, level, random_state, _left_and_spread, _share_moved)
+    rows = residuals(y_true, y_pred, sample_weight)
+    return _explained_share(rows, False, force_finite, n_resamples, level, random_state)
 
 
 def explained_variance_score(
@@ -225,11 +222,8 @@ def explained_variance_score(
     >>> float(explained_variance_score([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]))
     1.0
     """
-    y, r, unit, weight = residuals(y_true, y_pred, sample_weight)
-    score = partial(_explained, unit=unit, centred=True, force_finite=force_finite)
-    if is_constant(y, weight):
-        return Estimate(score(y, r, weight), level=level, sentence=CONSTANT)
-    return scored(score, (y, r), weight, n_resamples, level, random_state, _spreads, _share_moved)
+    rows = residuals(y_true, y_pred, sample_weight)
+    return _explained_share(rows, True, force_finite, n_resamples, level, random_state)
 
 
 def mean_tweedie_deviance(
@@ -357,6 +351,23 @@ def _tweedie(y: Array, p: Array, power: float) -> Array:
 
 _FAMILIES = {1.0: "Poisson", 2.0: "Gamma", 3.0: "inverse Gaussian"}
 _DEVIANCES: dict[float, Deviance] = {0.0: deviances.squared, 1.0: deviances.relative, 2.0: deviances.gamma}
+
+
+def _explained_share(
+    rows: tuple[Array, Array, int, Array | None],
+    centred: bool,
+    force_finite: bool,
+    n_resamples: int,
+    level: float,
+    random_state: int,
+) -> Estimate:
+    """1 - squares of the residuals, about their mean where centred, over those of y about theirs."""
+    y, r, unit, weight = rows
+    score = partial(_explained, unit=unit, centred=centred, force_finite=force_finite)
+    if is_constant(y, weight):
+        return Estimate(score(y, r, weight), level=level, sentence=CONSTANT)
+    parts = _spreads if centred else _left_and_spread
+    return scored(score, (y, r), weight, n_resamples, level, random_state, parts, _share_moved)
 
 
 def _explained(y: Array, r: Array, weight: Array | None, *, unit: int, centred: bool, force_finite: bool) -> float:

@@ -6,6 +6,7 @@ R = M max_i |(x_i, 1)|_{H^-1} one more. With an L1 penalty or bounds by models/g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from certifit.data.columns import Array, Columns
+from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block
 from certifit.mathematics.losses.user import Loss
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
@@ -330,22 +331,24 @@ def _exact_reach(task: GlmTask, curvature: Curvature, places: Array) -> float:
     """max_i |(x_i, 1)|_{H^-1} over the entries that may move: one pass."""
     inverse = np.zeros((task.size, task.size))
     inverse[np.ix_(places, places)] = curvature.inverse
-    values = task.source.map(partial(_reach_of_run, inverse=inverse, task=task.row_units))
+    values = task.source.map(partial(_reach_of_run, inverse=inverse, units=task.row_units))
     return max(values, default=0.0) * (1 + 1e-6)
 
 
-def _reach_of_run(run: Block, inverse: Array, task: tuple[Array, Array, bool]) -> float:
-    scale, shift, fit_intercept = task
-    most = 0.0
+def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) -> float:
+    lengths = (np.einsum("ij,ij->i", rows @ inverse, rows).max(initial=0.0) for rows in counted_rows(run, units))
+    return float(np.sqrt(max(lengths, default=0.0)))
+
+
+def counted_rows(run: Block, units: tuple[Array, Array, bool]) -> Iterator[Array]:
+    """The rows of positive weight in pieces, scaled and shifted, with the constant of an intercept as last column."""
+    scale, shift, fit_intercept = units
     for begin in range(0, run.n_rows, PIECE_ROWS):
         part = run.part(begin, begin + PIECE_ROWS)
-        X = part.X.toarray() if isinstance(part.X, Columns) or hasattr(part.X, "toarray") else part.X
-        rows = np.asarray(X, dtype=np.float64) * scale - shift
+        rows = dense_rows(part.X) * scale - shift
         if part.weight is not None:
             rows = rows[part.weight > 0]
-        rows = np.column_stack([rows, np.full(len(rows), float(fit_intercept))])
-        most = max(most, float(np.einsum("ij,ij->i", rows @ inverse, rows).max(initial=0.0)))
-    return float(np.sqrt(most))
+        yield np.column_stack([rows, np.full(len(rows), float(fit_intercept))])
 
 
 def _relations(task: GlmTask, state: Weights) -> tuple[str, ...]:

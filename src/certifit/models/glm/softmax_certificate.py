@@ -21,9 +21,9 @@ from functools import partial
 
 import numpy as np
 
-from certifit.data.columns import Array, Columns
+from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.models.glm.certificate import PIECE_ROWS, THEOREM, GlmCertificate, claim_of, fault_of
+from certifit.models.glm.certificate import THEOREM, GlmCertificate, claim_of, counted_rows, fault_of
 from certifit.models.glm.concordance import Decrement, Related, is_weak, related, relative_to
 from certifit.models.glm.duality import Base
 from certifit.models.glm.high_precision_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
@@ -326,16 +326,9 @@ def _relations(task: SoftmaxTask, state: SoftmaxWeights) -> tuple[str, ...]:
 
 
 def _reach_of_run(run: Block, inverse: Array, units: tuple[Array, Array, bool]) -> float:
-    scale, shift, fit_intercept = units
     low, high = np.triu_indices(inverse.shape[1], 1)
     most = 0.0
-    for begin in range(0, run.n_rows, PIECE_ROWS):
-        part = run.part(begin, begin + PIECE_ROWS)
-        X = part.X.toarray() if isinstance(part.X, Columns) or hasattr(part.X, "toarray") else part.X
-        rows = np.asarray(X, dtype=np.float64) * scale - shift
-        if part.weight is not None:
-            rows = rows[part.weight > 0]
-        rows = np.column_stack([rows, np.full(len(rows), float(fit_intercept))])
+    for rows in counted_rows(run, units):
         for k, j in zip(low, high, strict=True):
             form = inverse[:, k, :, k] + inverse[:, j, :, j] - inverse[:, k, :, j] - inverse[:, j, :, k]
             most = max(most, float(np.einsum("ij,ij->i", rows @ form, rows).max(initial=0.0)))

@@ -268,4 +268,4 @@ def _probed(task: VarianceTask, V: Array, image: Array) -> tuple[Array, Array, f
 
 def _eigenvalues(A: Array) -> Array:
     """Eigenvalues of A, symmetric but for rounding, none below 0, the largest first."""
-    return np.maximum(np.linalg.eigvalsh((A + A.T) / 2)[::-1], 0.0)
+    return np.asarray(np.maximum(np.linalg.eigvalsh((A + A.T) / 2)[::-1], 0.0))

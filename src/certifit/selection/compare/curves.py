@@ -22,6 +22,7 @@ from certifit.data.user_input import UserLabels, UserRows, UserTarget, UserWeigh
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate, Candidates
 from certifit.models.metric import Metric
+from certifit.models.parameters import checked_range
 from certifit.selection.compare.rules import choose
 from certifit.selection.folds.engine import evaluate
 from certifit.selection.folds.fold_scores import FoldScores
@@ -272,7 +273,7 @@ def validation_curve(
     >>> validation_curve(model, x, y, param_name="basis__degree", param_range=range(1, 7))
     ValidationCurve(basis__degree best 5, within one standard error 4, R2 0.9833 +- 0.0025 over 10 splits, statistics)
     """
-    values = _checked_range(estimator, param_name, param_range)
+    values = checked_range(estimator, param_name, param_range)
     candidates = [{param_name: value} for value in values]
     rows, rounds = _prepared(estimator, X, y, cv, scoring, sample_weight, groups, offset, exposure)
     scores = evaluate(
@@ -382,22 +383,6 @@ def _refuse_lone_rows(estimator: BaseEstimator, rows: Rows, scoring: Scoring, sc
             f"Split {split + 1} has one validation row, and R2 needs two. Use fewer folds, or "
             "scoring='neg_mean_squared_error'."
         )
-
-
-def _checked_range(estimator: BaseEstimator, param_name: str, param_range: Iterable[object]) -> list[object]:
-    if not hasattr(estimator, "get_params"):
-        raise TypeError(f"estimator must have get_params, as scikit-learn's have. Got {estimator!r}.")
-    legal = estimator.get_params()
-    if param_name not in legal:
-        raise ValueError(
-            f"{type(estimator).__name__} has no parameter {param_name!r}. It has {', '.join(sorted(legal))}."
-        )
-    if isinstance(param_range, str) or not isinstance(param_range, Iterable):
-        raise TypeError(f"param_range must be a list of values. Got {param_range!r}.")
-    values = param_range.tolist() if isinstance(param_range, np.ndarray) else list(param_range)
-    if not values:
-        raise ValueError("param_range is empty. Give one value at least.")
-    return values
 
 
 def _checked_sizes(train_sizes: ArrayLike) -> Array:
