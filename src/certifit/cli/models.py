@@ -46,16 +46,16 @@ class Kind:
         """Whether it has a parameter of this name."""
         return parameter in self.learner.params or parameter in self.learner.others
 
-    def make(self, common: Mapping[str, Any], given: Mapping[str, Any], rule: str) -> Candidate:
+    def make(self, common: Mapping[str, Any], options: Mapping[str, Any], rule: str) -> Candidate:
         """The model. common: parameters, of which it takes those it has; given: options of its own."""
         parameters = {name: value for name, value in common.items() if self.has(name)}
         if self.command.counts_words:
             parameters["encoder"] = _counting(parameters["encoder"])
         for option in self.command.options:
-            if option.parameter is not None and option.name in given:
-                parameters[option.parameter] = given[option.name]
-        model = self.learner.load()(**parameters, **self.command.fixed, **_of_columns(given))
-        is_open = self.command.tunes is not None and self.command.tunes not in given
+            if option.parameter is not None and option.name in options:
+                parameters[option.parameter] = options[option.name]
+        model = self.learner.load()(**parameters, **self.command.fixed, **_of_columns(options))
+        is_open = self.command.tunes is not None and self.command.tunes not in options
         return Candidate(model, rule if is_open else None)
 
 
@@ -124,14 +124,14 @@ class Choice:
         class_weight: str | None = None,
         costs: str | None = None,
         compared: Mapping[str, tuple[str, ...]] | None = None,
-        **own: Any,
+        **of_models: Any,
     ) -> Choice:
         """From the options of the command line; refuses one that does not go with the model, or that with the goal.
 
         compared: the models of every goal, COMPARED unless given.
         """
-        given = {name: value for name, value in own.items() if value is not None}
-        for name in given:
+        options = {name: value for name, value in of_models.items() if value is not None}
+        for name in options:
             if kind not in GOES_WITH[name]:
                 legal = " or ".join(GOES_WITH[name])
                 raise click.UsageError(f"--{dashed(name)} is for --model {legal}, and --model is {kind}.")
@@ -143,7 +143,7 @@ class Choice:
         if positive is not None and predicts not in (AUTO, CLASSES):
             raise click.UsageError(f"--positive names one of two classes, and the target is {GOALS[predicts]}.")
         choice = Choice(
-            kind, predicts, given, positive, class_weight, costs, COMPARED if compared is None else compared
+            kind, predicts, options, positive, class_weight, costs, COMPARED if compared is None else compared
         )
         if choice.of_classes and predicts not in (AUTO, CLASSES):
             raise click.UsageError(f"--{choice.of_classes[0]} is for classes, and the target is {GOALS[predicts]}.")
@@ -274,19 +274,19 @@ def _counting(encoder: Any) -> Any:
     return encoder
 
 
-def _of_columns(given: Mapping[str, Any]) -> dict[str, Any]:
+def _of_columns(options: Mapping[str, Any]) -> dict[str, Any]:
     """Bounds and penalty factors from the columns that options name."""
-    bounds = {name: way for way in ("increasing", "decreasing") for name in _names(given, way)}
-    twice = sorted(set(_names(given, "increasing")) & set(_names(given, "decreasing")))
+    bounds = {name: way for way in ("increasing", "decreasing") for name in _names(options, way)}
+    twice = sorted(set(_names(options, "increasing")) & set(_names(options, "decreasing")))
     if twice:
         raise click.UsageError(f"{', '.join(twice)} cannot be both --increasing and --decreasing.")
-    factors = dict.fromkeys(_names(given, "unpenalised"), 0.0)
+    factors = dict.fromkeys(_names(options, "unpenalised"), 0.0)
     by_column = {"bounds": bounds, "penalty_factors": factors}
     return {name: value for name, value in by_column.items() if value}
 
 
-def _names(given: Mapping[str, Any], option: str) -> Sequence[str]:
-    return listed_names(given.get(option)) or ()
+def _names(options: Mapping[str, Any], option: str) -> Sequence[str]:
+    return listed_names(options.get(option)) or ()
 
 
 class Legal(click.ParamType[Any]):

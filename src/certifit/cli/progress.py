@@ -177,10 +177,10 @@ def _pass_of(f: Any) -> str | None:
     return PASSES.get(str(getattr(f, "__module__", "")).rpartition(".")[2])
 
 
-def _in_file(place: Callable[[int], str], found: re.Match[str]) -> str:
+def _in_file(place: Callable[[int], str], row_words: re.Match[str]) -> str:
     """Where a row that an error names stands in the file."""
-    words = place(int(found[2]))
-    return f"at {words}" if found[1] != "Row" else f"{words[0].upper()}{words[1:]}"
+    words = place(int(row_words[2]))
+    return f"at {words}" if row_words[1] != "Row" else f"{words[0].upper()}{words[1:]}"
 
 
 def _place(source: Any, row: int) -> str:

@@ -214,11 +214,11 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
 )  # fmt: skip
 
 
-def request_options(*own: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def request_options(*of_command: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """The options of a command that fits, with its own after --out."""
 
     def decorate(command: Command) -> Command:
-        for option in reversed((*_BEFORE, *own, *_AFTER)):
+        for option in reversed((*_BEFORE, *of_command, *_AFTER)):
             command = option(command)
         return command
 

@@ -76,13 +76,15 @@ def _good_classes(classes: Table) -> Table:
 
 def _good_unseen(context: Table) -> Table:
     quality, deviance = context["quality"], context["deviance"]
-    found = {"question": "How good is it?", "answer": "Not measured on new rows", "small": "--cv 10 measures it"}
+    unmeasured = {"question": "How good is it?", "answer": "Not measured on new rows", "small": "--cv 10 measures it"}
     if quality is not None and quality["r2"] is not None:
-        return found | {"small": f"R² {text.share(quality['r2'])} on the rows of the fit; --cv 10 measures new ones"}
+        return unmeasured | {
+            "small": f"R² {text.share(quality['r2'])} on the rows of the fit; --cv 10 measures new ones"
+        }
     if deviance is not None:
         explained = text.percent(deviance["explained"])
-        return found | {"small": f"{explained} of the deviance explained on the rows of the fit"}
-    return found
+        return unmeasured | {"small": f"{explained} of the deviance explained on the rows of the fit"}
+    return unmeasured
 
 
 def _model(context: Table) -> Table:

@@ -113,7 +113,7 @@ def escaped(words: object, limit: int | None = None) -> str:
     shown = "".join(ENTITIES.get(letter, letter) for letter in shown)
     # Addresses would become links; a mark of a list or a heading only counts where a line begins.
     shown = shown.replace("://", "&#58;//").replace("www.", "www&#46;")
-    return re.sub(r"^([-+=]|\d+[.)])", lambda found: f"{found[1][:-1]}\\{found[1][-1]}", shown)
+    return re.sub(r"^([-+=]|\d+[.)])", lambda marker: f"{marker[1][:-1]}\\{marker[1][-1]}", shown)
 
 
 def code(lines: list[str]) -> str:

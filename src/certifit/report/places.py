@@ -40,16 +40,16 @@ def place_number(place: str) -> int:
     >>> place_number("line 17 of 'b.csv'")
     17
     """
-    found = re.search(r"\d+", place)
-    assert found is not None, place
-    return int(found[0])
+    number = re.search(r"\d+", place)
+    assert number is not None, place
+    return int(number[0])
 
 
 def with_places(source: Any, sentence: str) -> str:
     """The sentence with rows that the library counts from 0 named as in the file."""
 
-    def named(found: re.Match[str]) -> str:
-        places = row_places(source, [int(row) for row in found[1].split(", ")])
+    def named(rows: re.Match[str]) -> str:
+        places = row_places(source, [int(row) for row in rows[1].split(", ")])
         return ", ".join(places)
 
     return _ROWS.sub(named, sentence)

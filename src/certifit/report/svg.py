@@ -364,4 +364,4 @@ def picture_style() -> str:
 
 
 def _coloured(rules: str, colours: dict[str, str]) -> str:
-    return re.sub(r"var\((--[\w-]+)\)", lambda found: colours[found[1]], rules)
+    return re.sub(r"var\((--[\w-]+)\)", lambda variable: colours[variable[1]], rules)

@@ -323,9 +323,9 @@ class Bytes(io.RawIOBase):
         newline, at, begin = "\n".encode(self.encoding), len(mark), 0
         for _ in range(n_lines):
             begin = at
-            while (found := _find(data, newline, begin)) < 0 and (more := self._next(max(size, 1))):
+            while (end := _find(data, newline, begin)) < 0 and (more := self._next(max(size, 1))):
                 data += more
-            at = len(data) if found < 0 else found + len(newline)
+            at = len(data) if end < 0 else end + len(newline)
         return mark + header.encode(self.encoding) + data[at:]
 
     def stop(self) -> None:

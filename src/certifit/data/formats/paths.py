@@ -109,8 +109,8 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 def folder_keys(path: AnyPath | Sequence[AnyPath], files: Sequence[str]) -> list[dict[str, str | None]]:
     """name -> value of the folders between a given folder and each of its files; empty where none says so."""
-    given = [path] if isinstance(path, str | os.PathLike) else list(path)
-    folders = [os.fspath(each) for each in given if os.path.isdir(each)]
+    paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+    folders = [os.fspath(each) for each in paths if os.path.isdir(each)]
     return [_keys(file, folders) for file in files]
 
 

@@ -314,11 +314,11 @@ def vote_margins(model: Any, X: Any, y: Any, n_rounds: int | None = None) -> Arr
     vote = model.vote_ if n_rounds is None else model.vote_.part(0, int(n_rounds))
     block = predict_rows(model, X)
     votes = vote.votes(replace(block, X=model.columns_of(block), y=None, weight=None), len(model.classes_))[0]
-    own = np.searchsorted(model.classes_, np.asarray(y))
-    rows = np.arange(len(own))
+    codes = np.searchsorted(model.classes_, np.asarray(y))
+    rows = np.arange(len(codes))
     others = votes.copy()
-    others[rows, own] = -np.inf
-    return np.asarray((votes[rows, own] - others.max(axis=1)) / vote.alpha.sum())
+    others[rows, codes] = -np.inf
+    return np.asarray((votes[rows, codes] - others.max(axis=1)) / vote.alpha.sum())
 
 
 class MarginDisplay:

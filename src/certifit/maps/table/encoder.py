@@ -189,7 +189,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Columns of codes by their names, and what each code stands for."""
         names = iter(self._names_out(None))
         made = [(kind, [next(names) for _ in kind.names_out("")]) for kind in self.columns_]
-        return {own[0]: kind.codes for kind, own in made if isinstance(kind, Level) and kind.is_coded}
+        return {columns[0]: kind.codes for kind, columns in made if isinstance(kind, Level) and kind.is_coded}
 
     def opened(self) -> tuple[TableEncoder, list[tuple[int, int, float]], list[int]]:
         """What a refit on some of the rows would change: an encoder with every gap marked, gaps, columns to keep.

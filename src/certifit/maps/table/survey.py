@@ -314,8 +314,8 @@ def of_record(record: dict[str, Any], fills: list[float]) -> TableColumn:
     """The kind that `record` of any kind wrote; what it shares is not of its own record, see `with_shares`."""
     if record["kind"] not in KINDS:
         raise ValueError(f"Column {record['name']!r} is of the unknown kind {record['kind']!r}.")
-    own = {"marked_by": record["marked_by"], "absent": record.get("absent")}
-    return replace(KINDS[record["kind"]].of_record(record, fills), **own)
+    marks = {"marked_by": record["marked_by"], "absent": record.get("absent")}
+    return replace(KINDS[record["kind"]].of_record(record, fills), **marks)
 
 
 def with_shares(kinds: list[TableColumn]) -> list[TableColumn]:

@@ -163,10 +163,10 @@ def _is_unfinished(
 
 def _leads(votes: Array, codes: Array) -> Array:
     """By how much the vote for a row's class is above the largest of the others."""
-    rows, own = np.arange(len(codes)), codes.astype(np.int64)
+    rows, labels = np.arange(len(codes)), codes.astype(np.int64)
     others = votes.copy()
-    others[rows, own] = -np.inf
-    return np.asarray(votes[rows, own] - others.max(axis=1))
+    others[rows, labels] = -np.inf
+    return np.asarray(votes[rows, labels] - others.max(axis=1))
 
 
 def _is_error(stated: float, leads: Array, first: Array, allowed: float) -> bool:
@@ -227,14 +227,14 @@ class _DenseColumns:
 
     def least_error(self, weights: Array, codes: Array, n_classes: int) -> float:
         """The least weighted error of all stumps: on each side of a threshold all but the heaviest class are wrong."""
-        own = np.zeros((len(codes), n_classes))
-        own[np.arange(len(codes)), codes.astype(np.int64)] = weights
-        total = own.sum(axis=0)
+        of_class = np.zeros((len(codes), n_classes))
+        of_class[np.arange(len(codes)), codes.astype(np.int64)] = weights
+        total = of_class.sum(axis=0)
         most = float(total.max())
         for j in range(self.X.shape[1]):
             order = self._order(j)
             x = self.of(j)[order]
-            left = np.cumsum(own[order], axis=0)[:-1][x[:-1] < x[1:]]
+            left = np.cumsum(of_class[order], axis=0)[:-1][x[:-1] < x[1:]]
             most = max(most, float((left.max(axis=1) + (total - left).max(axis=1)).max(initial=0.0)))
         return float(weights.sum()) - most
 

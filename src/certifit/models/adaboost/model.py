@@ -140,9 +140,9 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         codes = self.labelled(X, y).gather().y
         votes = self._whole(X, self._votes)
         rows = np.arange(len(votes))
-        own = votes[rows, np.asarray(codes, dtype=np.int64)]
+        of_label = votes[rows, np.asarray(codes, dtype=np.int64)]
         votes[rows, np.asarray(codes, dtype=np.int64)] = -np.inf
-        return np.asarray((own - votes.max(axis=1)) / max(float(self.vote_.alpha.sum()), np.finfo(float).tiny))
+        return np.asarray((of_label - votes.max(axis=1)) / max(float(self.vote_.alpha.sum()), np.finfo(float).tiny))
 
     def _staged_votes(self, X: UserRows) -> Iterator[Array]:
         check_is_fitted(self)

@@ -18,10 +18,10 @@ def boost(task: BoostTask) -> Run[StumpVote]:
         steps.add(step_size=alpha, error=error, alpha=alpha, training_error=training_error)
         return steps.is_over
 
-    found = core.boost_stumps(
+    stumps = core.boost_stumps(
         task.block.rows, codes, weight, task.n_classes, task.n_estimators, task.learning_rate, n_threads(), tell
     )
-    if found is None:
+    if stumps is None:
         refuse_nonfinite(task.source)
         raise ValueError("X must be finite numbers.")
-    return Run(StumpVote(**found), steps.rows, steps.reason)
+    return Run(StumpVote(**stumps), steps.rows, steps.reason)

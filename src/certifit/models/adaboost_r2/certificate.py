@@ -109,9 +109,9 @@ def _leaf_deviation(values: Array, leaves: Array, apart: Array, weight: Array, c
 
 
 def _threshold_fault(state: TreeMedian, walked: Walked, j: int) -> str:
-    own = state.nodes(j)
-    inner = state.left[own] > 0
-    low, high, threshold = walked.below[inner], walked.above[inner], state.threshold[own][inner]
+    nodes = state.nodes(j)
+    inner = state.left[nodes] > 0
+    low, high, threshold = walked.below[inner], walked.above[inner], state.threshold[nodes][inner]
     with np.errstate(invalid="ignore", over="ignore"):
         halfway = low / 2 + high / 2
         halfway = np.where((halfway >= low) & (halfway < high), halfway, low)

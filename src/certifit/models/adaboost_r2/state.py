@@ -63,8 +63,8 @@ class TreeMedian:
 
     def walk(self, block: Block, j: int, with_ranges: bool = False) -> Walked:
         """Rows of a block on their way through tree j."""
-        own = self.nodes(j)
-        arrays = (self.feature[own], self.left[own], self.threshold[own], self.is_missing_left[own])
+        nodes = self.nodes(j)
+        arrays = (self.feature[nodes], self.left[nodes], self.threshold[nodes], self.is_missing_left[nodes])
         return Walked(*core.walk_tree(block.rows, *arrays, None, None, with_ranges, n_threads()))
 
     def answers(self, block: Block) -> tuple[Array, bool]:

@@ -182,8 +182,8 @@ class BoostingTask(GatheredRows):
         values, residual = np.zeros(n_nodes), (self.rows.y - scores[:, 0])[rows]
         of_leaf, weight = leaves[rows], self.rows.weight[rows]
         for leaf in np.unique(of_leaf):
-            own = of_leaf == leaf
-            values[leaf] = weighted_quantile(residual[own], weight[own], self.loss.quantile)
+            in_leaf = of_leaf == leaf
+            values[leaf] = weighted_quantile(residual[in_leaf], weight[in_leaf], self.loss.quantile)
         return values
 
     def _random(self, number: int) -> np.random.Generator:

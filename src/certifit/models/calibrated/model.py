@@ -117,7 +117,7 @@ class Calibrated(ClassifierMixin, InMemory):
         """p(k | x): rows x classes, in the order of classes_; all classes alike where every map says 0."""
         check_is_fitted(self)
         scores = scores_of(self.final_, self._checked(X, reset=False), len(self.classes_))
-        chances = np.column_stack([own.predict(scores[:, [k]]) for k, own in enumerate(self.maps_)])
+        chances = np.column_stack([calibration.predict(scores[:, [k]]) for k, calibration in enumerate(self.maps_)])
         if len(self.classes_) == 2:
             return np.hstack([1 - chances, chances])
         total = chances.sum(axis=1, keepdims=True)
@@ -213,8 +213,8 @@ class Calibrated(ClassifierMixin, InMemory):
         rows = self._rows(X, y, roles.get("sample_weight"), reset=False)
         samples = [*self._samples(rows), *self._scored(rows, self.estimators_)]
         return [
-            model._gate_again(own, target, **({} if weight is None else {"sample_weight": weight}))
-            for model, (own, target, weight) in zip(self.estimators_, samples, strict=True)
+            model._gate_again(held_out, target, **({} if weight is None else {"sample_weight": weight}))
+            for model, (held_out, target, weight) in zip(self.estimators_, samples, strict=True)
         ]
 
     def _joint(self, certificates: list[Certificate | None]) -> Certificate:
@@ -240,7 +240,7 @@ def splits_by_number(rows: CheckedRows, cv: Pairs | Splitter, n_classes: int) ->
         if len(missing) or not len(sides[1]):
             what = "no row to score" if not len(missing) else f"no row of class number {missing[0]} to fit to"
             raise ValueError(f"Split {place} of cv has {what}, of positive weight. Use fewer or other splits.")
-        train, test = (np.bincount(kind[own], weight[own], len(rows.distinct.numbers)) for own in sides)
+        train, test = (np.bincount(kind[side], weight[side], len(rows.distinct.numbers)) for side in sides)
         splits.append((train, test))
     return splits
 

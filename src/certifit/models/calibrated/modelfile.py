@@ -37,14 +37,14 @@ def _problems(content: Content) -> Iterator[Problems]:
     copies, maps = content.children[:n_copies], content.children[n_copies:]
     places = list(range(n_classes))
     yield {
-        "copies of other classes": any(own.labels is None or own.labels.tolist() != places for own in copies),
+        "copies of other classes": any(part.labels is None or part.labels.tolist() != places for part in copies),
         "copies that differ in more than their fit": differ(replace(content, children=copies)),
         "maps that are not of its method": any(
-            own.metadata["estimator"] != MAPS[content.parameters["method"]] for own in maps
+            part.metadata["estimator"] != MAPS[content.parameters["method"]] for part in maps
         ),
     }
     yield {
-        "maps of more than a score": any(len(own.columns) != 1 for own in maps),
+        "maps of more than a score": any(len(part.columns) != 1 for part in maps),
         "maps that differ in more than their fit": differ(replace(content, children=maps)),
     }
 

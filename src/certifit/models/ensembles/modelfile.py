@@ -62,7 +62,7 @@ def _bagging_problems(content: Content) -> Iterator[Problems]:
     places = [None if child.labels is None else child.labels.tolist() for child in content.children]
     yield {
         "estimators of classes that there are not": any(
-            own is None or not set(own) <= set(range(len(content.labels))) for own in places
+            labels is None or not set(labels) <= set(range(len(content.labels))) for labels in places
         )
     }
 

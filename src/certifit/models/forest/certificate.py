@@ -67,8 +67,8 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     y, weight = task.scaled()
     paths = [*state.paths(), state.values if task.n_classes else state.values / task.y_unit]
     seed = task.settings.random_state
-    found = core.check_forest(task.block.rows, y, weight, *paths, task.n_classes, seed, n_threads())
-    if found is None:
+    checked = core.check_forest(task.block.rows, y, weight, *paths, task.n_classes, seed, n_threads())
+    if checked is None:
         refuse_infinite(task.block, task.source.names)
         raise ValueError("y must be finite numbers.")
     fault = _threshold_fault(task, state)
@@ -77,7 +77,7 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
             claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=state.n_trees,
             deviation=math.inf, fault=fault,
         )  # fmt: skip
-    deviation, out, n_out, target, mass = found
+    deviation, out, n_out, target, mass = checked
     allowed = 16 * (float(mass.sum()) + 16) * UNIT
     error, low, high = _out_of_bag(task, out, n_out > 0, target, mass)
     value, n_asked = (deviation + UNIT) / allowed, task.settings.n_estimators
@@ -95,8 +95,8 @@ def _threshold_fault(task: ForestTask, state: ForestState) -> str:
     edges = core.bin_edges(task.block.rows, y, weight, task.settings.max_bins, task.columns.n_levels, n_threads())
     inner = np.flatnonzero((state.left > 0) & ~state.is_of_levels)
     for j in np.unique(state.feature[inner]):
-        own = inner[state.feature[inner] == j]
-        wrong = own[~(np.isin(state.threshold[own], edges[j]) | np.isposinf(state.threshold[own]))]
+        splitting = inner[state.feature[inner] == j]
+        wrong = splitting[~(np.isin(state.threshold[splitting], edges[j]) | np.isposinf(state.threshold[splitting]))]
         if len(wrong):
             tree = int(np.searchsorted(state.ends, wrong[0], side="right"))
             return (

@@ -68,8 +68,8 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
         and not content.metadata["certificate"]["value"] <= 1,
     }
     for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        own = left[begin:end]
-        children, parents = own[own != 0], np.flatnonzero(own)
+        of_tree = left[begin:end]
+        children, parents = of_tree[of_tree != 0], np.flatnonzero(of_tree)
         is_tree = np.array_equal(np.sort(children), np.arange(1, end - begin, 2)) and (children > parents).all()
         yield {"nodes that are no tree": (end - begin) % 2 == 0 or not is_tree}
 

@@ -140,11 +140,16 @@ def _tweedie(power: float) -> RowLoss:
     a, b = 2 - Decimal(power), Decimal(power) - 1
 
     def of_target(y: Decimal) -> LossOfScore:
-        own = exponential(a * logarithm(y)) / (a * b) if y > 0 else ZERO
+        of_target_alone = exponential(a * logarithm(y)) / (a * b) if y > 0 else ZERO
 
         def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
             up, down = exponential(a * z), y * exponential(-b * z)
-            return up / a + down / b - own, up - down, a * up + b * down, (up + down) * (1 + abs(z)) + 2 * own
+            return (
+                up / a + down / b - of_target_alone,
+                up - down,
+                a * up + b * down,
+                (up + down) * (1 + abs(z)) + 2 * of_target_alone,
+            )
 
         return loss
 
@@ -156,15 +161,15 @@ def _negative_binomial(alpha: float) -> RowLoss:
 
     def of_target(y: Decimal) -> LossOfScore:
         k, shift = 1 / a, logarithm(a)
-        own = y * logarithm(y / (y + k)) if y > 0 else ZERO
+        of_target_alone = y * logarithm(y / (y + k)) if y > 0 else ZERO
         far = k * logarithm(1 + a * y)
 
         def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:
             t = z + shift
             log, s, rest = _logistic_parts(t)
             value = log + max(t, ZERO)  # log(1 + e^t)
-            cancelled = (y + k) * (value + abs(z) + abs(shift)) + y * (abs(z) + abs(shift)) + abs(own) + far
-            return (y + k) * value - y * t + own - far, k * s - y * rest, (y + k) * s * rest, cancelled
+            cancelled = (y + k) * (value + abs(z) + abs(shift)) + y * (abs(z) + abs(shift)) + abs(of_target_alone) + far
+            return (y + k) * value - y * t + of_target_alone - far, k * s - y * rest, (y + k) * s * rest, cancelled
 
         return loss
 

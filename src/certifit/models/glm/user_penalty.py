@@ -111,9 +111,9 @@ def solve(task: GlmTask, solver: str | Solver, stop: Stop, start: Weights | None
         return _by_prox(problem, begin, stop)
     chosen = solver_of("lbfgs" if is_auto else solver)
     check_needs(chosen, {"gradient"}, "a penalty of your own")
-    found = chosen.minimise(problem, begin, Stop(min(stop.tol, 1e-12), stop.step_tol, stop.max_iter))
-    state = task.to_state(problem.to_point(found.x))
-    return Run(state, found.trace, "" if found.converged else found.reason)
+    minimum = chosen.minimise(problem, begin, Stop(min(stop.tol, 1e-12), stop.step_tol, stop.max_iter))
+    state = task.to_state(problem.to_point(minimum.x))
+    return Run(state, minimum.trace, "" if minimum.converged else minimum.reason)
 
 
 def _by_prox(problem: UserPenaltyProblem, x: Array, stop: Stop) -> Run[Weights]:

@@ -45,14 +45,14 @@ def fits(
     coefficients: bool = False,
 ) -> Fits:
     """The local fits. queries: in the units of the distances. at: a user's basis there. omitted: a row per query."""
-    p, q, given = rows.n_terms + 1, len(rows.points), rows.form.kind == "given"
+    p, q, has_given_weights = rows.n_terms + 1, len(rows.points), rows.form.kind == "given"
     check_work(
         SECONDS * len(queries) * q * len(taus) * (2 + p * p / 4),
         f"{len(queries):,} local fits to {q:,} rows",
         "Sample rows, or give tau as a number.",
     )
     parts = []
-    for tau in [taus] if not given else np.split(taus, len(taus)):
+    for tau in [taus] if not has_given_weights else np.split(taus, len(taus)):
         for some, K in rows.pieces(queries, float(tau[0])):
             out = core.local_fits(
                 rows.points,
@@ -125,13 +125,13 @@ def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
     rows = task.rows
     some = points_of(len(rows.points))
     at = None if rows.columns is None else rows.columns[some]
-    found = fits(rows, rows.points[some], np.array([tau]), at, coefficients=True)
+    local = fits(rows, rows.points[some], np.array([tau]), at, coefficients=True)
     with np.errstate(over="ignore"):
-        coefficients = found.coefficients[0] / rows.y_scale
+        coefficients = local.coefficients[0] / rows.y_scale
     if not np.isfinite(coefficients).all():
         raise ValueError("Local coefficients leave float64. Divide y by a power of ten, or raise tau.")
     steps = Steps(first=1)
-    squares = np.square(rows.y[some] - found.prediction[0])
+    squares = np.square(rows.y[some] - local.prediction[0])
     with np.errstate(over="ignore", divide="ignore"):  # squares of large targets are infinite
         error = task.share[some] @ squares / task.share[some].sum() / np.float64(rows.y_scale) / rows.y_scale
     steps.add(float(error))

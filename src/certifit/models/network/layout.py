@@ -72,14 +72,14 @@ class Layout:
         parameters = np.zeros(self.n_parameters)
         if len(start) != self.n_layers:
             raise ValueError(f"start needs one entry per layer, {self.n_layers}. Got {len(start)}.")
-        for t, ((W, bias), given) in enumerate(zip(self.split(parameters), start, strict=True)):
+        for t, ((W, bias), layer) in enumerate(zip(self.split(parameters), start, strict=True)):
             matrix, vector = (
-                given
-                if isinstance(given, tuple | list)
-                and len(given) == 2
-                and np.ndim(given[1]) == 1
-                and np.ndim(given[0]) == 2
-                else (given, None)
+                layer
+                if isinstance(layer, tuple | list)
+                and len(layer) == 2
+                and np.ndim(layer[1]) == 1
+                and np.ndim(layer[0]) == 2
+                else (layer, None)
             )
             values = np.asarray(matrix, dtype=np.float64)
             if values.shape != W.shape or not np.isfinite(values).all():

@@ -169,9 +169,9 @@ def _edge_fault(task: TreeTask, state: TreeState, nodes: Array, is_last: Array) 
     """A threshold that is no edge of a bin. is_last: no row of the node has a value above it."""
     edges = task.edges or []
     is_edge = is_last & np.isinf(state.threshold[nodes])
-    for j, own in enumerate(edges):
+    for j, of_column in enumerate(edges):
         here = state.feature[nodes] == j
-        is_edge[here] |= np.isin(state.threshold[nodes][here], own)
+        is_edge[here] |= np.isin(state.threshold[nodes][here], of_column)
     if is_edge.all():
         return ""
     return (

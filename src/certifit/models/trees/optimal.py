@@ -69,7 +69,7 @@ def best_tree(task: TreeTask, depth: int) -> Optimum:
         float(task.block.n_rows) * task.source.n_features * 4 + float(BYTES_PER_CELL * max(task.n_classes, 2)),
         f"A search over trees on {task.block.n_rows:,} rows of {task.source.n_features:,} columns", "Sample rows.",
     )  # fmt: skip
-    found = core.best_tree(
+    searched = core.best_tree(
         task.block.rows,
         y,
         weight,
@@ -80,9 +80,9 @@ def best_tree(task: TreeTask, depth: int) -> Optimum:
         int(task.grid.max_nodes),
         n_threads(),
     )
-    if found is None:
+    if searched is None:
         task.refuse()
-    if not found["is_in_range"]:
+    if not searched["is_in_range"]:
         raise ValueError(
             "Weights are too far apart: the least of them is lost in the rounding of their sum, nothing can be proven. "
             "Leave out rows of tiny weight, or use search='greedy'."
@@ -91,14 +91,14 @@ def best_tree(task: TreeTask, depth: int) -> Optimum:
     unit = task.impurity_unit if task.criterion == "squared_error" else 1.0
     return Optimum(
         depth,
-        found["feature"],
-        found["left"],
-        found["threshold"],
-        found["is_missing_left"],
-        float(found["lower"]) / total * unit,
-        float(found["upper"]) / total * unit,
-        float(found["rounding"]) / total * unit,
-        int(found["n_nodes"]),
-        int(found["n_thresholds"]),
-        bool(found["is_closed"]),
+        searched["feature"],
+        searched["left"],
+        searched["threshold"],
+        searched["is_missing_left"],
+        float(searched["lower"]) / total * unit,
+        float(searched["upper"]) / total * unit,
+        float(searched["rounding"]) / total * unit,
+        int(searched["n_nodes"]),
+        int(searched["n_thresholds"]),
+        bool(searched["is_closed"]),
     )
