@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from certifit.data.columns import Array
+from certifit.data.user_input import UserRows
 from certifit.models.learner import Answer, Learner, Param, Params, Told, Words
 from certifit.models.table import LEARNERS
 
@@ -103,7 +104,7 @@ def boundary_weights(model: BaseEstimator) -> tuple[Array, Array]:
     return W, np.broadcast_to(intercept, len(W))
 
 
-def bands_of(model: BaseEstimator, rows: Array, level: float) -> dict[str, Array]:
+def bands_of(model: BaseEstimator, rows: UserRows, level: float) -> dict[str, Array]:
     """Intervals of predictions that a fitted model has, by what they are of; rows x 2 each. Empty: it has none."""
     if hasattr(model, "predict_band"):
         return {"mean of the fit": np.asarray(model.predict_band(rows, level))}

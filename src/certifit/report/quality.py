@@ -14,6 +14,7 @@ import numpy as np
 from scipy import special
 
 from certifit.data.privacy import Rule
+from certifit.evaluation.pictures.dependence import curve_at
 from certifit.models.metric import Metric
 from certifit.report import passes, svg, text
 from certifit.report.facts import Errors, Fit
@@ -155,14 +156,12 @@ def _quantiles(seen: Survey, sigma: float, rule: Rule) -> Table:
 
 
 def _curve(fit: Fit, shape: passes.Grid) -> Table:
-    model, source = fit.model, fit.source
     x = np.linspace(*shape.x, 161)
-    curve: Table = {"grid": grid_facts(fit, shape), "name": source.names[0], "level": fit.level, "x": x.tolist()}
-    curve["y"] = passes.predict_block(model, source, x[:, None]).tolist()
-    for kind in ("confidence", "prediction"):
-        curve[kind] = None
-        if fit.inference is not None:
-            curve[kind] = model.predict_interval(passes.named(source, x[:, None]), fit.level, kind).tolist()
+    drawn = curve_at(fit.model, x, fit.level, passes.named(fit.source, x[:, None]))
+    curve: Table = {"grid": grid_facts(fit, shape), "name": fit.source.names[0], "level": fit.level, "x": x.tolist()}
+    curve["y"] = drawn.curve.tolist()
+    for kind, band in (("confidence", "mean"), ("prediction", "new row")):
+        curve[kind] = np.column_stack(drawn.bands[band]).tolist() if band in drawn.bands else None
     return curve
 
 

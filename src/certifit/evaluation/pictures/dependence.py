@@ -170,10 +170,14 @@ class FittedCurve:
 
 
 def drawn_curve(model: Any, x: Array, level: float, n_points: int) -> FittedCurve:
-    """The curve of a fitted model on the range of x. A model without intervals has no band."""
+    """The curve of a fitted model on the range of x."""
     room = _ROOM * (np.ptp(x) or 1.0)
-    places = np.linspace(x.min() - room, x.max() + room, n_points)
-    rows = places[:, None]
+    return curve_at(model, np.linspace(x.min() - room, x.max() + room, n_points), level)
+
+
+def curve_at(model: Any, places: Array, level: float, rows: Any = None) -> FittedCurve:
+    """The curve of a fitted model at places along x; one without intervals has no band. rows: the places with names."""
+    rows = places[:, None] if rows is None else rows
     bands = {name: (ends[:, 0], ends[:, 1]) for name, ends in bands_of(model, rows, level).items()}
     return FittedCurve(places, np.asarray(model.predict(rows), dtype=np.float64), bands)
 
