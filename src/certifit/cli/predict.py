@@ -207,11 +207,13 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
 
     roles: target, weight, offset and exposure, as for a scan.
     """
-    names = getattr(fitted, "feature_names_in_", None)
+    from certifit.models.adapter import feature_names
+
+    wanted = feature_names(fitted)
     taken = [name for name in roles.values() if name is not None]
     there = [name for name in data.names() if name not in taken]
     shown = visible(data.files[0])
-    if names is None:
+    if wanted is None:
         if len(there) != fitted.n_features_in_:
             raise ValueError(
                 f"the model was fitted on {plural(fitted.n_features_in_, 'column')} without names, and "
@@ -219,7 +221,6 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
             )
         source = data.open(_label_type(fitted, roles.get("target")), is_of_classes(fitted), columns=there, **roles)
         return _numbers(display.watch(source)), []
-    wanted = [str(name) for name in names]
     missing = [name for name in wanted if name not in there]
     if missing:
         close = [get_close_matches(name, there, n=1) for name in missing] if are_names(there) else []

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils.metaestimators import available_if
 
 from certifit.data.columns import Array
 from certifit.data.user_input import UserRows
 from certifit.models.learner import Answer, Learner, Param, Params, Told, Words
 from certifit.models.table import LEARNERS
+
+Method = TypeVar("Method", bound=Callable[..., object])
 
 TASK_ESTIMATOR = "certifit.models.estimator.TaskEstimator"  # by name: the table is read without the models
 
@@ -91,6 +94,23 @@ def _row_of(cls: type[object]) -> Learner | None:
 def origins_of(estimator: object) -> list[tuple[str, str]]:
     """(library, class) of an estimator or a fitted result and of the classes that it derives from, nearest first."""
     return [(base.__module__.partition(".")[0], base.__name__) for base in _class_of(estimator).__mro__]
+
+
+def feature_names(model: BaseEstimator) -> list[str] | None:
+    """Names of the features of a fit; None where they had none."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def where_inner_has(fitted: str, name: str) -> Callable[[Method], Method]:
+    """Of a meta-estimator: a method that is there where its estimator, fitted (the attribute) or not, has it."""
+
+    def has_it(meta: BaseEstimator) -> bool:
+        getattr(getattr(meta, fitted, meta.estimator), name)  # its AttributeError names what is missing
+        return True
+
+    decorator: Callable[[Method], Method] = available_if(has_it)
+    return decorator
 
 
 def boundary_weights(model: BaseEstimator) -> tuple[Array, Array]:

@@ -37,7 +37,7 @@ def refuse_elsewhere(cls: type, names: Iterable[str]) -> None:
             raise TypeError(f"{cls.__name__} has no parameter {name!r}. {ELSEWHERE[name]}")
 
 
-def checked_range(estimator: Any, param_name: str, param_range: Any) -> list[Any]:
+def checked_range(estimator: object, param_name: str, param_range: object) -> list[object]:
     """The values of a parameter of an estimator that a curve is drawn along."""
     if not hasattr(estimator, "get_params"):
         raise TypeError(f"estimator must have get_params, as scikit-learn's have. Got {estimator!r}.")

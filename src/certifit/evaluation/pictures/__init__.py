@@ -1,8 +1,7 @@
 """Pictures of an evaluation: what is drawn, prepared once, and Matplotlib's pen.
 
 A file has the data of its picture (plain numbers, no Matplotlib) and a display with scikit-learn's three parts:
-attributes, `plot`, `from_...`. The report's pen, SVG, draws the same data in `report/pictures/`, in a file of the same
-name.
+attributes, `plot`, `from_...`. The pens of the report, `draw_...` in its sections, draw the same data as SVG.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,14 +81,14 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
         chosen = _grid(alpha_max(task), alpha_count(n_alphas), by_columns) if alphas is None else alphas
         return elastic_path(task, chosen, float(self.tol), int(self.max_iter))
 
-    def candidates(self, source: Source) -> list[dict[str, Any]]:
+    def candidates(self, source: Source) -> list[dict[str, float]]:
         """The hundred values of alpha of `path`: one pass."""
         model = clone(self)
         model._check_parameters()
         task = model._elastic_task(model.fit_maps(source))
         return _candidates(alpha_max(task), isinstance(task, ColumnLasso))
 
-    def fold_candidates(self, source: Source, rounds: Rounds, shared: Store) -> list[dict[str, Any]]:
+    def fold_candidates(self, source: Source, rounds: Rounds, shared: Store) -> list[dict[str, float]]:
         """The same, from sums by cell that the folds need too; one pass where the folds take other columns or rows."""
         model = clone(self)
         columns = model._fold_columns(source, shared)
@@ -353,7 +353,7 @@ def _column_path(
     return column_fold_path(make(), rounds, alphas, stop, with_rows)
 
 
-def _candidates(largest: float, by_columns: bool) -> list[dict[str, Any]]:
+def _candidates(largest: float, by_columns: bool) -> list[dict[str, float]]:
     return [{"alpha": float(alpha)} for alpha in _grid(largest, 100, by_columns)]
 
 

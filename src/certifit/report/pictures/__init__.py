@@ -1,1 +1,1 @@
-"""One file per picture: a function from the context to SVG text."""
+"""Pens of the sections with many pictures: functions from the context to SVG text."""

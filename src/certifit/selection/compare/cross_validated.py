@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,14 +12,13 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import LeaveOneOut, ParameterGrid
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.user_input import Predictions, UserLabels, UserRows, UserTarget, UserWeights, unchanged_on_error
 from certifit.evaluation.metrics.intervals import Estimate
-from certifit.models.adapter import learner_of
+from certifit.models.adapter import learner_of, where_inner_has
 from certifit.models.certificate import Certificate
 from certifit.models.folds import EACH_ROW, Candidate, Candidates, EachRow, Rounds
 from certifit.models.least_squares.fold_path import safe_unit
@@ -39,15 +39,7 @@ from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, suf
 from certifit.selection.folds.rows import Rows, given, with_offset
 from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
 
-
-def _winner_has(name: str) -> Any:
-    """Whether the estimator (fitted or not) has a method."""
-
-    def check(self: Any) -> bool:
-        getattr(getattr(self, "best_estimator_", self.estimator), name)
-        return True
-
-    return check
+_where_winner_has = partial(where_inner_has, "best_estimator_")
 
 
 class CrossValidated(MetaEstimatorMixin, BaseEstimator):
@@ -161,7 +153,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             self.best_estimator_.fit(X, y, **given(sample_weight=sample_weight, offset=offset, exposure=exposure))
         return self
 
-    @available_if(_winner_has("predict"))
+    @_where_winner_has("predict")
     def predict(
         self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None, **options: Any
     ) -> Predictions:
@@ -169,31 +161,31 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X, **given(offset=offset, exposure=exposure), **options)
 
-    @available_if(_winner_has("predict_proba"))
+    @_where_winner_has("predict_proba")
     def predict_proba(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X, **given(offset=offset, exposure=exposure))
 
-    @available_if(_winner_has("predict_log_proba"))
+    @_where_winner_has("predict_log_proba")
     def predict_log_proba(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Logarithms of probabilities by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_log_proba(X, **given(offset=offset, exposure=exposure))
 
-    @available_if(_winner_has("decision_function"))
+    @_where_winner_has("decision_function")
     def decision_function(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Scores by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X, **given(offset=offset, exposure=exposure))
 
-    @available_if(_winner_has("transform"))
+    @_where_winner_has("transform")
     def transform(self, X: UserRows) -> Predictions:
         """Rows transformed by the winner."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.transform(X)
 
-    @available_if(_winner_has("summary"))
+    @_where_winner_has("summary")
     def summary(self, **options: Any) -> Any:
         """The summary table of the winner."""
         check_is_fitted(self, "best_estimator_")

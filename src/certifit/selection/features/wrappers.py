@@ -7,14 +7,13 @@ from contextlib import suppress
 from copy import deepcopy
 from functools import partial
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from certifit.data.arrow import is_frame
@@ -31,6 +30,7 @@ from certifit.data.user_input import (
     predict_source,
     unchanged_on_error,
 )
+from certifit.models.adapter import where_inner_has
 from certifit.models.certificate import Certificate
 from certifit.models.glm.fold_solver import Unsettled
 from certifit.runtime import one_blas_thread
@@ -57,15 +57,7 @@ from certifit.selection.folds.splits import UserSplits, rounds_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _if_estimator_has(name: str) -> Callable[[Method], Method]:
-    """The method is there only where the estimator has it."""
-    decorator: Callable[[Method], Method] = available_if(
-        lambda selector: hasattr(getattr(selector, "estimator_", selector.estimator), name)
-    )
-    return decorator
+_where_estimator_has = partial(where_inner_has, "estimator_")
 
 
 class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
@@ -123,7 +115,7 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = estimator.fit(chosen, **({} if isinstance(X, Source) else {"y": y}), **options)
         return self
 
-    @_if_estimator_has("predict")
+    @_where_estimator_has("predict")
     def predict(
         self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None, **options: Any
     ) -> Predictions:
@@ -131,19 +123,19 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         chosen = self._chosen(X)
         return self.estimator_.predict(chosen, **given(offset=offset, exposure=exposure), **options)
 
-    @_if_estimator_has("predict_proba")
+    @_where_estimator_has("predict_proba")
     def predict_proba(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Probabilities of the classes by `estimator_`."""
         chosen = self._chosen(X)
         return self.estimator_.predict_proba(chosen, **given(offset=offset, exposure=exposure))
 
-    @_if_estimator_has("decision_function")
+    @_where_estimator_has("decision_function")
     def decision_function(self, X: UserRows, offset: UserWeights = None, exposure: UserWeights = None) -> Predictions:
         """Scores of the classes by `estimator_`."""
         chosen = self._chosen(X)
         return self.estimator_.decision_function(chosen, **given(offset=offset, exposure=exposure))
 
-    @_if_estimator_has("score")
+    @_where_estimator_has("score")
     def score(
         self,
         X: UserRows,
