@@ -96,9 +96,8 @@ def came(played: Played) -> str:
     """Notes, and the best model with its score; an error as it was printed."""
     notes = [line.removeprefix("Note: ") for line in played.said if line.startswith("Note: ")]
     best = [re.sub(r"\s{2,}", " ", line[2:]) for line in played.said if line.startswith("* ")]
-    heads = [k for k, line in enumerate(played.said) if line.startswith("* ")]
-    columns = next((re.sub(r"\s{2,}", " ", line.strip()) for k in heads[:1] for line in played.said[:k][::-1]
-                    if line.strip()), "")  # fmt: skip
+    heads = [line for line in played.said if re.match(r"\s+(error|accuracy|deviance|log loss)\s", line)]
+    columns = next((re.sub(r"\s{2,}", " ", line.strip()) for line in heads), "")
     said = [*notes, *(f"{best[0]} ({columns})" for _ in best[:1])]
     if played.code > 1:
         said = played.said[-1:]

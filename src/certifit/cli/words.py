@@ -7,7 +7,7 @@ from typing import Any
 
 from certifit.report import folder, text
 from certifit.report.coefficients import CHOSEN
-from certifit.report.tables import SCORES, class_rows, leader_rows, parameter, shown_groups, shown_rows
+from certifit.report.tables import SCORES, class_rows, leader_rows, parameters, shown_groups, shown_rows
 from certifit.report.what_decides import spoken
 
 # A longer table of coefficients is left to the report.
@@ -84,7 +84,7 @@ def _mark(row: dict[str, Any]) -> str:
 
 
 def _params(row: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())
+    return parameters(row["params"])
 
 
 def _folds(validation: dict[str, Any]) -> str:

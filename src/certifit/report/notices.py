@@ -291,7 +291,7 @@ def _unequal_classes(context: Table) -> Notice | None:
     return _notice(
         "note",
         f"{text.percent(largest['share'])} of the rows are {label}",
-        f"Always saying {label} is right as often, so the share of right rows says little here.",
+        f"Always predicting {label} has that accuracy, so accuracy says little here.",
         "Look at precision and recall of the rare classes, and at the precision-recall curve.",
     )
 

@@ -6,6 +6,7 @@ The tables of a model of classes as cells of text, numbers aligned at the decima
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from certifit.report import text
@@ -152,12 +153,23 @@ def validation_rows(context: Table) -> list[Table]:
 
 def leader_names(row: Table) -> Table:
     """The words of a row of a leaderboard."""
-    params = ", ".join(f"{name} {parameter(value)}" for name, value in row["params"].items())
-    return {"params": params} | {key: row[key] for key in ("name", "is_baseline", "is_chosen")}
+    return {"params": parameters(row["params"])} | {key: row[key] for key in ("name", "is_baseline", "is_chosen")}
 
 
-def parameter(value: Any) -> str:
-    """A parameter of a model, three digits."""
+# Parameters of models that folds choose -> the word of the options of the command line.
+_SHORT = {"n_estimators": "rounds", "max_depth": "depth"}
+
+
+def parameters(chosen: Mapping[str, Any]) -> str:
+    """Parameters of a model in words, numbers to three digits.
+
+    >>> parameters({"n_estimators": 25})
+    'rounds 25'
+    """
+    return ", ".join(f"{_SHORT.get(name, name)} {_shown(value)}" for name, value in chosen.items())
+
+
+def _shown(value: Any) -> str:
     return text.number(float(value), 3) if isinstance(value, int | float) else text.visible(value, 40)
 
 
@@ -188,8 +200,12 @@ def collinear_rows(context: Table) -> list[Table]:
     """Cells of the columns of strong variance inflation."""
     table = context["coefficients"]
     rows = [] if table is None else table["collinear"]
-    cells = _number_rows(rows, "column", {"vif": 3, "correlation": 3})
-    return [row | {"like": one["like"]} for row, one in zip(cells, rows, strict=True)]
+    cells, correlations = (
+        _number_rows(rows, "column", {"vif": 3}),
+        aligned([text.share(row["correlation"]) for row in rows]),
+    )
+    others = zip(rows, correlations, strict=True)
+    return [cell | {"like": row["like"], "correlation": one} for cell, (row, one) in zip(cells, others, strict=True)]
 
 
 def influence_rows(context: Table) -> list[Table]:
