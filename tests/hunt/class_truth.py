@@ -409,9 +409,9 @@ class PerceptronTruth(Truth):
                 faults.append(f"margin {certificate.margin:.6e} claimed, at most {widest:.6e}")
             if certificate.radius < math.sqrt(as_float(square)) * (1 - 1e-9):
                 faults.append(f"radius {certificate.radius:.6e} claimed, true {math.sqrt(as_float(square)):.6e}")
-        if "no weights part" in certificate.fault and self.is_separable:
+        if "no weights separate" in certificate.fault and self.is_separable:
             faults.append("called inseparable, but can be separated")
-        if "can be parted" in certificate.fault and "Whether" not in certificate.fault and not self.is_separable:
+        if "can be separated" in certificate.fault and "Whether" not in certificate.fault and not self.is_separable:
             faults.append("called separable, but cannot be separated")
         return Verdict(0.0 if not certificate.fault else math.inf, faults=faults)
 

@@ -246,7 +246,7 @@ def score_cases() -> dict[str, tuple[Any, ...]]:
 
 
 def perceptron_cases() -> dict[str, tuple[Any, ...]]:
-    """Perceptrons of classes that can be parted."""
+    """Perceptrons of classes that can be separated."""
     rng = np.random.default_rng(9)
     X = rng.normal(size=(30, 3))
     z = X @ [1.0, -1.0, 0.5]

@@ -50,9 +50,9 @@ def test_certificates_are_forwarded_and_the_one_that_says_least_stands_for_all()
     X, y = IRIS
     model = cf.OneVsRestClassifier(cf.Perceptron(max_iter=200)).fit(X, y)
     holds = [certificate.holds for certificate in model.certificates_]
-    assert holds == [True, False, False]  # only the first class can be parted from the rest by a plane
+    assert holds == [True, False, False]  # only the first class can be separated from the rest by a plane
     assert not model.certificate_.holds
-    assert "no weights part the classes" in str(model.certificates_[1])
+    assert "no weights separate the classes" in str(model.certificates_[1])
     assert not hasattr(model, "predict_proba")
 
 

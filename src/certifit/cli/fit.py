@@ -51,7 +51,8 @@ from certifit.models.learner import Simplicity
     ),
     click.option(
         "--nested", is_flag=True,
-        help="Repeat the choice of model and penalty within every fold, for a figure without its optimism; slower.",
+        help="Repeat the choice of model and penalty within every fold, for an error without the optimism of choosing; "
+        "slower.",
     ),
     click.option(
         "--holdout", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="SHARE",

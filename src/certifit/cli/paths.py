@@ -196,7 +196,7 @@ def reading_options(command: Command) -> Command:
                 "--types", metavar="A=text,B=date",
                 help="CSV: read columns as number, text, date, flag, decimal-comma, day-first or month-first.",
             ),
-            click.option("--delimiter", metavar="C", help="CSV: what parts the cells. Default: found in the header."),
+            click.option("--delimiter", metavar="C", help="CSV: what separates the cells. Default: as in the header."),
             click.option(
                 "--encoding", metavar="NAME",
                 help="CSV: of the text. Default: UTF-8, what its mark says, or else Windows-1252 with a note.",

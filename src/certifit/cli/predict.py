@@ -89,8 +89,8 @@ MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
     "--interval",
     type=float,
     metavar="L",
-    help="Add columns lower and upper that hold a new row with this probability, such as 0.95; of a generalised linear "
-    "model, that hold its mean.",
+    help="Add columns lower and upper: a new value lies between them with this probability, such as 0.95; of a "
+    "generalised linear model, its mean does.",
 )
 @click.option(
     "--fitted-on", "fitted_on", multiple=True, metavar="DATA",

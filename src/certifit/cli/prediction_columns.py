@@ -1,4 +1,4 @@
-"""What stands beside predictions: columns of the data that are kept, and labels by a threshold of one's own."""
+"""What stands beside predictions: columns of the data that are kept, and labels by a threshold that the user gives."""
 
 from __future__ import annotations
 

@@ -171,10 +171,10 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
     click.option("--group", metavar="NAME", help="Column whose equal values stay in one fold (customer, patient)."),
     click.option(
         "--copies", type=click.Choice(["anywhere", "together"]), default="anywhere", show_default=True,
-        help="Folds of rows that are equal in every column and the target. together: all in one fold, so that no row "
-        "is predicted by a model that saw its copy.",
+        help="Where rows that are equal in every column and the target go. together: all into one fold, so that no "
+        "row is predicted by a model that saw its copy.",
     ),
-    click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all that have no other part."),
+    click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all that have no other role."),
     click.option("--categories", metavar="A,B,C", help="Columns of whole numbers that are codes of categories."),
     click.option(
         "--reference", multiple=True, metavar="COLUMN=LEVEL",
@@ -183,7 +183,7 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option(
         "--unseen", type=click.Choice(["error", "reference"]), default="error", show_default=True,
-        help="How the model shall read a level that the fit did not see.",
+        help="What a level is that the fit did not see: an error, or read as the reference level.",
     ),
     click.option(
         "--max-levels", type=click.IntRange(min=2), default=1000, show_default=True, metavar="N",

@@ -23,7 +23,7 @@ from certifit.report.text import count, joined
 @click.option(
     "--most-minutes", type=float, default=10.0, show_default=True, help="Refuse an exact proof expected to take longer."
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code says it.")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing; the exit code tells the result.")
 def verify(
     model: str,
     data: tuple[str, ...],

@@ -234,7 +234,7 @@ def coefficient_table(context: dict[str, Any]) -> str:
 
 
 def selection_table(context: dict[str, Any]) -> str:
-    """The steps of a selection as CSV with every digit; names of features are parted by ` | `."""
+    """The steps of a selection as CSV with every digit; names of features are separated by ` | `."""
     selection, text = context["selection"], io.StringIO()
     n_folds = len(selection["steps"][0]["folds"])
     text.write(",".join([SELECTION_HEAD, *(f"fold_{k + 1}" for k in range(n_folds))]) + "\n")

@@ -97,7 +97,7 @@ def test_two_near_points_take_hundreds_of_updates_under_the_augmented_bound_far_
 def test_classes_that_overlap_are_told_with_the_rows_that_prove_it(rng):
     X = rng.normal(size=(400, 3))
     y = np.where(X.sum(axis=1) + rng.normal(size=400) > 0, "b", "a")
-    with pytest.warns(ConvergenceWarning, match="no weights part the classes"):
+    with pytest.warns(ConvergenceWarning, match="no weights separate the classes"):
         model = cf.Perceptron().fit(X, y)
     proof = model.certificate_
     assert not proof.holds
@@ -122,7 +122,7 @@ def test_weights_that_repeat_are_an_endless_cycle():
 
 def test_too_few_epochs_are_told_apart_from_classes_that_overlap(rng):
     X, y = apart(rng, gap=0.05)
-    with pytest.warns(ConvergenceWarning, match="can be parted: raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="can be separated: raise max_iter"):
         cf.Perceptron(max_iter=1).fit(X, y)
 
 

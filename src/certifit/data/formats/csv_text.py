@@ -364,7 +364,7 @@ def lines(path: str, encoding: str) -> io.TextIOWrapper:
 
 
 def _sniffed(path: str, encoding: str, above: int) -> str:
-    """The delimiter that parts the header into most cells."""
+    """The delimiter that cuts the header into most cells."""
     with lines(path, encoding) as opened:
         first = next((line for line in islice(opened, above, None) if line.strip()), "")
     bare = re.sub(r'"[^"]*"', "", first)

@@ -47,7 +47,7 @@ ROWS = (
             Command(
                 "adaboost",
                 "AdaBoost",
-                "a weighted vote of stumps",
+                "a weighted vote of trees with one split",
                 goal=CLASSES,
                 compared_for=(CLASSES,),
                 options=(_ROUNDS,),

@@ -202,7 +202,9 @@ class Separation:
         """The separating direction, and how many rows it moves."""
         assert self.direction is not None
         if self.direction.ndim == 2:
-            moved = "parts the classes" if self.kind == "complete" else "parts some rows from other classes, fails none"
+            moved = "separates the classes"
+            if self.kind != "complete":
+                moved = "separates some rows from other classes, and none wrongly"
             return f"No finite maximum of the likelihood exists: a direction in {self._named()} {moved}" + (
                 f" ({self.kind} separation, signs exact)."
             )

@@ -65,7 +65,7 @@ ROWS = (
             Command(
                 "huber",
                 "huber",
-                "outliers do not carry it away",
+                "a large residual pulls no harder than one of delta scales",
                 options=(ALPHA, _DELTA),
                 fixed={"standardize": True},
             ),

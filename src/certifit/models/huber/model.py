@@ -34,8 +34,8 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
     scale "joint":               minimise over w, b, s   sum_i weight_i s h(r_i / s) / W  +  s/2  +  alpha/2 |w|^2
 
     It bounds the pull of a large residual, so it helps where targets are wrong (phones, stackloss of R). It does not
-    bound that of a row far out in its columns: such rows carry it away as they do least squares, and have small
-    residuals then (the giant stars of starsCYG). `LinearRegression().fit(X, y).influence(X, y).leverage` shows them.
+    bound that of a row far out in its columns: such rows pull it as hard as they pull least squares, and then have
+    small residuals (the giant stars of starsCYG). `LinearRegression().fit(X, y).influence(X, y).leverage` shows them.
     certificate:  the duality gap, relative to the objective; of the joint problem in w, b and s for "joint"; at the
     scale given; for "mad" at the scale found, with the change of the objective to the median of its own residuals
 

@@ -104,7 +104,7 @@ ROWS = (
         always(Answer.CLASSES),
         sections=_DECIDING,
         exact="counts",
-        commands=(_command("Bernoulli", "naive Bayes of what is there or not", counts_words=False),),
+        commands=(_command("Bernoulli", "naive Bayes of words and flags, present or absent", counts_words=False),),
         record="models.naive_bayes.modelfile:BERNOULLI",
     ),
     Learner(

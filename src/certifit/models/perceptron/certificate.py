@@ -28,7 +28,7 @@ from certifit.models.perceptron.task import Margins, PerceptronTask
 from certifit.statistics.residual import UNIT
 
 CLAIM = "updates made, as a share of the most that are possible"
-THEOREM = "the perceptron theorem on signed, augmented examples; or Gordan's, that no weights part the classes"
+THEOREM = "the perceptron theorem on signed, augmented examples; or Gordan's, that no weights separate the classes"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PerceptronCertificate(Certificate):
     """The proof that goes with a perceptron.
 
     n_updates, bound: made, and the most that are possible; radius R and margin gamma of the augmented examples.
-    rows, multipliers: of the proof that no weights part the classes. cycle: epochs that end with the same weights.
+    rows, multipliers: of the proof that no weights separate the classes. cycle: epochs that end with the same weights.
     fault: why there is no proof of convergence. was_seen_once: rows passed once, and were not looked at again.
     """
 
@@ -115,18 +115,18 @@ def certify(
     if proof.kind == "none":
         return _certificate(
             math.inf, n_updates, rows=proof.rows, multipliers=proof.multipliers, cycle=cycle_rows, separation=proof,
-            fault=f"no weights part the classes. {proof.sentence()}",
+            fault=f"no weights separate the classes. {proof.sentence()}",
         )  # fmt: skip
     left = f"{at.n_mistakes:,} of {at.n_rows:,} rows are mistakes after {n_updates:,} updates"
     if proof.kind == "complete":
-        fault = f"{left}, but the classes can be parted: raise max_iter."
+        fault = f"{left}, but the classes can be separated: raise max_iter."
     else:
-        fault = f"{left}. Whether the classes can be parted is undecided within rounding."
+        fault = f"{left}. Whether the classes can be separated is undecided within rounding."
     return _certificate(math.inf, n_updates, cycle=cycle_rows, fault=fault, separation=proof)
 
 
 def inseparability(task: PerceptronTask) -> Separation:
-    """Whether weights part the classes."""
+    """Whether weights separate the classes."""
     return separation(task.source, class_sides, task.fit_intercept, complete=True)
 
 
