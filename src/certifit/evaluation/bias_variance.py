@@ -1,4 +1,4 @@
-"""The expected squared error of a regression taken apart: noise + bias^2 + variance.
+"""The expected squared error of a regression in three parts: noise + bias^2 + variance.
 
 At a point x, over training sets D of one size and new targets y = f*(x) + noise:
 
@@ -236,7 +236,7 @@ def _models(
         if not hasattr(model, "fit") or not hasattr(model, "predict"):
             raise TypeError(f"estimator must be a regressor or a list of them. Got {model!r}.")
         if is_classifier(model):
-            raise TypeError(f"The squared error of a regressor is taken apart. {type(model).__name__} is a classifier.")
+            raise TypeError(f"Bias and variance are those of regressors. {type(model).__name__} is a classifier.")
     if param_name is None or param_range is None:
         values = list(range(1, len(models) + 1)) if complexity is None else list(complexity)
         if len(values) != len(models):

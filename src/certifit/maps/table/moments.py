@@ -230,7 +230,7 @@ def levels(column: pa.Array, keys: Array, weight: Array | None, cap: int) -> Lev
 
 
 def row_keys(rows: Array) -> Array:
-    """One pseudo-random word a row number (splitmix64)."""
+    """One pseudo-random word per row number (splitmix64)."""
     z = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -352,7 +352,7 @@ def counted_rows(run: Block, units: tuple[Array, Array, bool]) -> Iterator[Array
 
 
 def _relations(task: GlmTask, state: Weights) -> tuple[str, ...]:
-    """One sentence a redundant column: they are those of least squares."""
+    """One sentence per redundant column: they are those of least squares."""
     return certify_squares(task.columns, state, 1.0).dependent if len(task.columns.factor.dependent) else ()
 
 

@@ -319,7 +319,7 @@ def _without_weak_penalties(task: SoftmaxTask, point: Array) -> tuple[SoftmaxTas
 
 
 def _relations(task: SoftmaxTask, state: SoftmaxWeights) -> tuple[str, ...]:
-    """One sentence a redundant column: they are those of least squares."""
+    """One sentence per redundant column: they are those of least squares."""
     if not len(task.columns.factor.dependent):
         return ()
     return certify_squares(task.columns, Weights(state.coef[0], float(state.intercept[0])), 1.0).dependent

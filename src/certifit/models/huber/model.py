@@ -50,7 +50,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         "joint" is scikit-learn's model: its epsilon is delta, its alpha is alpha times the sum of weights. Where nearly
         half of the rows can be met exactly (columns half as many as rows, a weak penalty) its best scale is 0, and the
         fit that of least absolute values.
-        "mad": the median of |r| / 0.6745, found with the fit in turn from least squares until it stands still, as
+        "mad": the median of |r| / 0.6745, found with the fit in turn from least squares until it does not change, as
         statsmodels' RLM does; two numbers per row are kept in memory for it.
     fit_intercept : bool, default True
         The intercept is never penalised.

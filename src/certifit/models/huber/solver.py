@@ -232,7 +232,7 @@ class Trace:
 
 
 def _with_median_scale(task: HuberTask, state: Weights, max_iter: int, trace: Trace) -> tuple[Weights, float]:
-    """Scale and fit in turn, from least squares, until the scale stands still; the last fit is at the last scale.
+    """Scale and fit in turn, from least squares, until the scale does not change; the last fit is at the last scale.
 
     While the same rows are in the band and at the median, the median of the next fit is linear in the scale: a secant
     then ends the search.

@@ -93,7 +93,7 @@ def leaderboard(
         A number of folds keeps the shares of the classes in each, unless there are groups.
     scoring : name, callable or None, default None
         None is "neg_root_mean_squared_error" for regressors, "neg_log_loss" for classifiers, "accuracy" where one of
-        them tells no probabilities; the negative mean deviance where all models are of one family of counts or
+        them gives no probabilities; the negative mean deviance where all models are of one family of counts or
         positive quantities, the negative mean pinball loss where all are of one quantile. Models of different
         quantiles are refused: one error cannot rank them.
     rule : {"min", "1se"}, default "min"
@@ -102,14 +102,14 @@ def leaderboard(
         Or groups of names, the simplest models first, and a reason per group: chosen is the best model of the first
         group that has one within one standard error of the best.
     most_refits : int or None, default None
-        A model that sums over rows do not determine is tried on fewer candidates, evenly taken, until it needs at most
+        A model that sums over rows do not determine is tried on fewer candidates, evenly spaced, until it needs at most
         so many refits; it is left out where fewer than 5 would remain. `notes` says so. A model without a fit on the
         training rows of some split is left out too.
     nested : bool, default False
         Repeat the whole choice on the training rows of every fold, which takes k - 1 times the work of the folds: fits
         from sums take no further pass over the rows, others are refitted.
     n_decomposed : int, default 0
-        At so many candidates of the best ridge regression with more of them the error is taken apart into variance,
+        At so many candidates of the best ridge regression with more of them the error is split into variance,
         and bias and noise: `decomposition`. With 8 folds or more it takes no further pass over the rows.
 
     Returns
@@ -319,7 +319,7 @@ def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits
 
 
 def _class_score(jobs: Sequence[_Job]) -> str:
-    """What classifiers are scored by: the share of right rows where one of them tells no probabilities."""
+    """What classifiers are scored by: the share of right rows where one of them gives no probabilities."""
     return CLASS_SCORE if all(hasattr(job.estimator, "predict_proba") for job in jobs) else "accuracy"
 
 
@@ -406,7 +406,7 @@ def _needs_refits(estimator: BaseEstimator, rows: Rows, rounds: Sequence[Splits]
 
 
 def _thinned(candidates: Sequence[Candidate], most: int) -> Sequence[Candidate]:
-    """At most so many, evenly taken, both ends among them."""
+    """At most so many, evenly spaced, both ends among them."""
     if len(candidates) <= most:
         return candidates
     if most < FEWEST_CANDIDATES:
@@ -449,7 +449,7 @@ def _entry(
 def _classes(
     model: BaseEstimator, rows: Rows, rounds: Sequence[Splits], scores: FoldScores, best: int
 ) -> ClassValidation | None:
-    """Every row predicted out of fold; None for a model that tells no probabilities."""
+    """Every row predicted out of fold; None for a model that gives no probabilities."""
     if not hasattr(model, "predict_proba"):
         return None
     return validated(model, rows, rounds, None if scores.states is None else scores.states.of_candidate(best))

@@ -295,7 +295,7 @@ class ForwardSelection(_Selection):
 
     For LinearRegression and Ridge the whole path costs about one fit: one pass sums a Gram matrix per fold, sweeps over
     those choose, and every subset in `steps_` has the scores of refits. For LogisticRegression of two classes,
-    PoissonRegressor, GammaRegressor and GLM a step foretells the loss on validation rows for every candidate by one
+    PoissonRegressor, GammaRegressor and GLM a step predicts the loss on validation rows for every candidate by one
     step of Newton, and fits the best five at most on all folds at once; `steps_` has the scores of refits. Any other
     estimator is refitted.
 
@@ -321,7 +321,7 @@ class ForwardSelection(_Selection):
     support_ : mask of the selected columns
     selected_features_ : names of the selected features, in the order of X
     n_features_ : their number
-    steps_ : list of Step, one a subset visited: n_features, change, features, mean_score, standard_error,
+    steps_ : list of Step, one per subset visited: n_features, change, features, mean_score, standard_error,
         fold_scores, train_score; `steps_frame()` as a pandas frame
     redundant_ : sentences on features that others make up
     estimator_ : the model fitted to the selected columns of all rows; `certificate_` is its certificate
