@@ -10,7 +10,7 @@ import pytest
 import certifit as cf
 from certifit.maps import TableEncoder
 from certifit.report import folder
-from certifit.selection.compare.leaders import RMSE
+from certifit.selection.compare.leaderboard_table import RMSE
 from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
 
 FILES = {"model.certifit", "report.html", "report.json", "MODEL_CARD.md", "coefficients.csv", "selection.csv"}

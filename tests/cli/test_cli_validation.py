@@ -8,7 +8,7 @@ import pytest
 
 import certifit as cf
 from certifit.selection.compare.leaderboard import leaderboard
-from certifit.selection.compare.leaders import RMSE
+from certifit.selection.compare.leaderboard_table import RMSE
 
 
 def context_of(folder="out"):

@@ -20,7 +20,7 @@ from certifit.report.pictures.validation import ordered
 from certifit.report.tables import step_rows, validation_rows
 from certifit.report.validation import chosen_entry, selection_facts, validation_facts
 from certifit.selection.compare.leaderboard import leaderboard
-from certifit.selection.compare.leaders import RMSE
+from certifit.selection.compare.leaderboard_table import RMSE
 from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
 
 MODELS = {"least squares": cf.LinearRegression(), "ridge": cf.Ridge()}

@@ -13,7 +13,7 @@ from sklearn.svm import LinearSVC
 
 import certifit as cf
 from certifit.selection.compare.leaderboard import TooManyRefits, folds_for, leaderboard
-from certifit.selection.compare.leaders import CLASS_SCORE, SHARES
+from certifit.selection.compare.leaderboard_table import CLASS_SCORE, SHARES
 from certifit.selection.folds.fold_scores import NoFit
 
 MODELS = {

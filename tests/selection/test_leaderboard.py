@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.selection.compare.leaderboard import TooManyRefits, folds_for, leaderboard, mean_of_target
-from certifit.selection.compare.leaders import BASELINE, RMSE, Entry, Leaderboard
+from certifit.selection.compare.leaderboard_table import BASELINE, RMSE, Entry, Leaderboard
 from certifit.selection.compare.rules import Preference
 from certifit.selection.folds.engine import Rows
 from certifit.selection.folds.splits import rounds_of

@@ -99,7 +99,7 @@ def _select(
     display: Display,
 ) -> Done:
     from certifit.report.validation import SAME_FOLDS, chosen_entry, selection_facts, validation_facts
-    from certifit.selection.compare.leaders import CLASS_SCORE, RMSE
+    from certifit.selection.compare.leaderboard_table import CLASS_SCORE, RMSE
     from certifit.selection.features.wrappers import BackwardSelection, ForwardSelection
     from certifit.selection.folds.metrics import own_scoring
 

@@ -13,7 +13,7 @@ from certifit.models.metric import Metric
 from certifit.report import text
 from certifit.report.text import Table
 from certifit.selection.compare.curves import CAUTION, standard_errors
-from certifit.selection.compare.leaders import RMSE, Entry, Leaderboard
+from certifit.selection.compare.leaderboard_table import RMSE, Entry, Leaderboard
 from certifit.selection.compare.nested import HeldOutScore, choice_sentences
 from certifit.selection.features.features import Step
 

@@ -14,7 +14,7 @@ from certifit.mathematics.losses.families import loss_of
 from certifit.models.glm.duality import null_objective
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
-from certifit.statistics.fit_sums import null_score
+from certifit.statistics.glm_sums import null_score
 
 FAMILIES = {
     "poisson": "poisson",

@@ -41,7 +41,7 @@ from certifit.models.linear import Bounds
 from certifit.models.parameters import check_choice
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
-from certifit.statistics.fit_sums import Fit, fit_sums, likelihood_sum, sandwich_sums
+from certifit.statistics.glm_sums import Fit, fit_sums, likelihood_sum, sandwich_sums
 
 Covariance = Literal["nonrobust", "HC0", "HC1"]
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows

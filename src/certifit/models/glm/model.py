@@ -40,7 +40,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import Bounds, PenaltyFactors
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
-from certifit.statistics.fit_sums import null_score
+from certifit.statistics.glm_sums import null_score
 from certifit.statistics.gram import counted
 from certifit.statistics.moments import target_sums
 

@@ -29,7 +29,7 @@ from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weig
 from certifit.models.least_squares.task import LeastSquares
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Curvature
-from certifit.statistics.fit_sums import null_score
+from certifit.statistics.glm_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums

@@ -11,7 +11,7 @@ from certifit.mathematics.losses import Huber
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
-from certifit.models.glm.linear_steps import Asked, HuberScore, Objective, by_steps, check_asked
+from certifit.models.glm.chosen_solver import Asked, HuberScore, Objective, by_steps, check_asked
 from certifit.models.glm.scores import Start
 from certifit.models.glm.solver import AUTO
 from certifit.models.huber.certificate import certify

@@ -14,7 +14,7 @@ from certifit.maps import Basis, TableEncoder
 from certifit.mathematics.losses.scores import Squared
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
-from certifit.models.glm.linear_steps import Asked, Objective, by_steps, check_asked
+from certifit.models.glm.chosen_solver import Asked, Objective, by_steps, check_asked
 from certifit.models.glm.scores import Start
 from certifit.models.glm.solver import AUTO
 from certifit.models.least_squares.certificate import certify, infer

@@ -25,7 +25,7 @@ from certifit.models.least_squares.fold_path import FoldPath
 from certifit.models.metric import Metric
 from certifit.selection.compare.cross_validated import CrossValidated, results_table
 from certifit.selection.compare.decomposition import Decomposition, decompose
-from certifit.selection.compare.leaders import (
+from certifit.selection.compare.leaderboard_table import (
     BASELINE,
     CLASS_SCORE,
     RATE,
