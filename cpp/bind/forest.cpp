@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "bins.hpp"
 #include "check.hpp"
 #include "paths.hpp"
 
@@ -10,15 +11,14 @@ namespace {
 
 using namespace nb::literals;
 using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void check_labelled(const Rows& rows, const Vector& y, const std::optional<Vector>& weight, size_t n_classes) {
-  check_size("y", y.shape(0), rows.n_rows);
-  if (weight) check_size("weight", weight->shape(0), rows.n_rows);
-  check(rows.n_rows < size_t{1} << 31, "a forest needs fewer than 2^31 rows");
+void check_labelled(size_t n_rows, const Vector& y, const std::optional<Vector>& weight, size_t n_classes) {
+  check_size("y", y.shape(0), n_rows);
+  if (weight) check_size("weight", weight->shape(0), n_rows);
+  check(n_rows < size_t{1} << 31, "a forest needs fewer than 2^31 rows");
   check(n_classes < size_t{1} << 20, "n_classes is out of range");
   double total = 0;
-  for (size_t i = 0; i < rows.n_rows; ++i) {
+  for (size_t i = 0; i < n_rows; ++i) {
     const double w = weight ? weight->data()[i] : 1.0, value = y.data()[i];
     check(w >= 0 && w < 0x1p500, "weights must be >= 0 and below 2^500");
     const bool is_code = value >= 0 && value < static_cast<double>(n_classes) && value == std::floor(value);
@@ -60,39 +60,65 @@ nb::object forest_arrays(std::vector<ForestTree>&& trees, size_t width, size_t n
   return out;
 }
 
-nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_trees,
-                          size_t n_tried, size_t max_bins, size_t max_depth, size_t min_rows_split,
-                          size_t min_rows_leaf, uint64_t seed, std::optional<Flags> n_levels, int threads,
-                          nb::object tell) {
-  HeldRows held(x);
-  const Rows& rows = held.rows;
-  check_labelled(rows, y, weight, n_classes);
-  check(n_classes != 1 && max_bins > 1 && max_bins <= 255, "n_classes or max_bins is out of range");
-  check(n_trees < size_t{1} << 20 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
+void check_plan(ForestPlan& plan, const std::optional<Flags>& n_levels, size_t n_columns) {
+  const size_t least = plan.stops.min_rows_leaf;
+  check(plan.n_classes != 1, "n_classes is out of range");
+  check(plan.n_trees < size_t{1} << 20 && least > 0 && least < size_t{1} << 40,
         "n_trees or min_rows_leaf is out of range");
-  ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
-  if (n_levels) {
-    check_size("n_levels", n_levels->shape(0), rows.n_columns);
-    plan.columns.n_levels.assign(n_levels->data(), n_levels->data() + rows.n_columns);
-  }
+  plan.columns = checked_columns({}, n_levels, n_columns, 0);
+}
+
+std::vector<ForestTree> grown_forest(const TreeRows& rows, const BinnedColumns& bins, ForestPlan& plan, Crew& crew,
+                                     int threads, const nb::object& tell) {
   std::function<bool(size_t)> ask;
   if (!tell.is_none())
     ask = [&](size_t n_grown) {
       nb::gil_scoped_acquire gil;
       return nb::cast<bool>(tell(n_grown));
     };
+  for (double value : rows.y) plan.centre += value / static_cast<double>(rows.n_rows);
+  return grow_forest(rows, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), ask);
+}
+
+nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_trees,
+                          size_t n_tried, size_t max_bins, size_t max_depth, size_t min_rows_split,
+                          size_t min_rows_leaf, uint64_t seed, std::optional<Flags> n_levels, int threads,
+                          nb::object tell) {
+  HeldRows held(x);
+  const Rows& rows = held.rows;
+  check_labelled(rows.n_rows, y, weight, n_classes);
+  check(max_bins > 1 && max_bins <= 255, "max_bins is out of range");
+  ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
+  check_plan(plan, n_levels, rows.n_columns);
   std::vector<ForestTree> trees;
   const bool is_grown = run(threads, [&](Crew& crew) {
     TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
     const Bins bins = binned(merged, bin_edges(merged, max_bins, plan.columns, crew), plan.columns, crew);
-    for (double value : merged.y) plan.centre += value / static_cast<double>(merged.n_rows);
     std::vector<double>().swap(merged.columns);  // trees read bins only
-    trees = grow_forest(merged, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), ask);
+    const BinnedColumns columns{bins.n_columns, bins.n_rows, bins.codes.data(), bins.edges};
+    trees = grown_forest(merged, columns, plan, crew, threads, tell);
     return true;
   });
   if (!is_grown) return nb::none();
   return forest_arrays(std::move(trees), plan.width(), rows.n_columns);
+}
+
+// The same on rows that are merged and binned. by_column: codes, a row per column; edges: of their bins.
+nb::object grow_forest_codes_py(Codes by_column, nb::list edges, Vector y, Vector weight, size_t n_classes,
+                                size_t n_trees, size_t n_tried, size_t max_depth, size_t min_rows_split,
+                                size_t min_rows_leaf, uint64_t seed, std::optional<Flags> n_levels, int threads,
+                                nb::object tell) {
+  const size_t p = by_column.shape(0), n = by_column.shape(1);
+  check_labelled(n, y, weight, n_classes);
+  const TreeRows rows = coded_rows(y, weight, n, p);
+  ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
+  check_plan(plan, n_levels, p);
+  const Edges known = checked_edges(edges, p);
+  std::vector<ForestTree> trees = run(threads, [&](Crew& crew) {
+    return grown_forest(rows, {p, n, by_column.data(), known}, plan, crew, threads, tell);
+  });
+  return forest_arrays(std::move(trees), plan.width(), p);
 }
 
 // Arrays of a forest, checked and as rows walk through them.
@@ -133,12 +159,18 @@ nb::object forest_means_py(nb::list x, Places ends, Places feature, Places left,
   return nb::make_tuple(to_numpy<2>(std::move(means.values), shape), means.is_finite);
 }
 
+nb::object check_arrays(ForestCheck&& found, size_t width) {
+  const size_t shape[2] = {found.n_out.size(), width};
+  return nb::make_tuple(found.deviation, to_numpy<2>(std::move(found.out), shape), to_numpy(std::move(found.n_out)),
+                        to_numpy(std::move(found.target)), to_numpy(std::move(found.weight)));
+}
+
 nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, Places ends, Places feature, Places left,
                            Vector threshold, Flags is_missing_left, std::optional<Flags> n_levels,
                            std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed, int threads) {
   HeldRows held(x);
   const Rows& rows = held.rows;
-  check_labelled(rows, y, weight, n_classes);
+  check_labelled(rows.n_rows, y, weight, n_classes);
   const ForestPaths forest =
       checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, rows.n_columns);
   check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
@@ -146,13 +178,28 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
   const bool is_checked = run(threads, [&](Crew& crew) {
     const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    found = check_forest(merged, forest, seed, n_classes, crew);
+    const std::vector<double> by_row = row_after_row(merged, merged.n_columns, crew);
+    found = check_forest(merged, by_row.data(), forest, seed, n_classes, crew);
     return true;
   });
   if (!is_checked) return nb::none();
-  const size_t shape[2] = {found.n_out.size(), forest.width};
-  return nb::make_tuple(found.deviation, to_numpy<2>(std::move(found.out), shape), to_numpy(std::move(found.n_out)),
-                        to_numpy(std::move(found.target)), to_numpy(std::move(found.weight)));
+  return check_arrays(std::move(found), forest.width);
+}
+
+// The same on rows that are merged. ranks: of their values among the thresholds, which are ranks too.
+nb::object check_forest_ranks_py(Codes ranks, Vector y, Vector weight, Places ends, Places feature, Places left,
+                                 Vector threshold, Flags is_missing_left, std::optional<Flags> n_levels,
+                                 std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed,
+                                 int threads) {
+  const size_t n = ranks.shape(0), p = ranks.shape(1);
+  check_labelled(n, y, weight, n_classes);
+  const TreeRows rows = coded_rows(y, weight, n, p);
+  const ForestPaths forest =
+      checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, p);
+  check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
+  ForestCheck found =
+      run(threads, [&](Crew& crew) { return check_forest(rows, ranks.data(), forest, seed, n_classes, crew); });
+  return check_arrays(std::move(found), forest.width);
 }
 
 }  // namespace
@@ -161,6 +208,13 @@ void bind_forest(nb::module_& m) {
   m.def("grow_forest", grow_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
         "n_trees"_a, "n_tried"_a, "max_bins"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "seed"_a,
         "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
+  m.def("grow_forest_codes", grow_forest_codes_py, "by_column"_a.noconvert(), "edges"_a, "y"_a.noconvert(),
+        "weight"_a.noconvert(), "n_classes"_a, "n_trees"_a, "n_tried"_a, "max_depth"_a, "min_rows_split"_a,
+        "min_rows_leaf"_a, "seed"_a, "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
+  m.def("check_forest_ranks", check_forest_ranks_py, "ranks"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
+        "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
+        "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(),
+        "values"_a.noconvert(), "n_classes"_a, "seed"_a, "threads"_a);
   m.def("forest_means", forest_means_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
         "sets"_a.noconvert().none(), "values"_a.noconvert(), "threads"_a);

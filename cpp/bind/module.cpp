@@ -22,6 +22,7 @@ void bind_optimal(nanobind::module_& m);
 void bind_margin(nanobind::module_& m);
 void bind_local(nanobind::module_& m);
 void bind_newton(nanobind::module_& m);
+void bind_streamed(nanobind::module_& m);
 void bind_network(nanobind::module_& m);
 }  // namespace certifit
 
@@ -46,6 +47,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_margin(m);
   certifit::bind_local(m);
   certifit::bind_newton(m);
+  certifit::bind_streamed(m);
   certifit::bind_network(m);
   m.def("cpu_has_avx2", [] {
 #if defined(__x86_64__) || defined(_M_X64)

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "../passes/row_losses.hpp"
-#include "../tree/bins.hpp"
 #include "../tree/boosted.hpp"
 #include "../tree/contributions.hpp"
+#include "bins.hpp"
 #include "check.hpp"
 #include "paths.hpp"
 
@@ -13,19 +13,8 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = NodeNumbers;
-using Flags = NodeFlags;
-using Directions = nb::ndarray<const int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <class T>
-nb::object matrix_of(std::vector<T>&& values, size_t n_rows, size_t n_columns) {
-  auto* kept = new std::vector<T>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  const size_t shape[2] = {n_rows, n_columns};
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->data(), 2, shape, owner));
-}
 
 // Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of
 // different offsets are different. None where a value is not finite.
@@ -67,11 +56,7 @@ nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, 
   if (!is_finite) return nb::none();
   const size_t p = rows.n_columns - has_offset, n = merged.n_rows;
   nb::dict out;
-  std::vector<double> whole(n * p);
-  for (size_t begin = 0; begin < n; begin += 256)
-    for (size_t j = 0; j < p; ++j)
-      for (size_t i = begin; i < std::min(n, begin + 256); ++i) whole[i * p + j] = merged.column(j)[i];
-  out["X"] = matrix_of(std::move(whole), n, p);
+  out["X"] = matrix_of(run(threads, [&](Crew& crew) { return row_after_row(merged, p, crew); }), n, p);
   out["codes"] = matrix_of(std::move(codes), n, p);
   out["n_bins"] = array_of(std::move(n_bins));
   nb::list edges;
@@ -154,7 +139,9 @@ nb::object row_losses_py(int loss, double parameter, Vector y, Vector z, Vector 
 }
 
 // Leaves of rows in one tree of boosting, and sums of slopes, curvatures, |slopes| and weights over them.
-nb::object sum_leaves_py(Matrix X, Indices feature, Indices left, Vector threshold, Flags is_missing_left,
+// X: values, or their ranks among the thresholds, which are ranks then.
+template <class Rows>
+nb::object sum_leaves_py(Rows X, Indices feature, Indices left, Vector threshold, Flags is_missing_left,
                          std::optional<Flags> n_levels, std::optional<LevelSets> sets, Vector slope, Vector curvature,
                          Vector weight, std::optional<Flags> is_drawn, int threads) {
   const size_t n = X.shape(0), n_nodes = left.shape(0);
@@ -286,10 +273,14 @@ void bind_newton(nb::module_& m) {
         "is_best_first"_a, "direction"_a.noconvert().none(), "threads"_a);
   m.def("row_losses", row_losses_py, "loss"_a, "parameter"_a, "y"_a.noconvert(), "z"_a.noconvert(),
         "weight"_a.noconvert(), "threads"_a);
-  m.def("sum_leaves", sum_leaves_py, "X"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
-        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
-        "sets"_a.noconvert().none(), "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(),
-        "is_drawn"_a.noconvert().none(), "threads"_a);
+  const auto def_sums = [&](const char* name, auto sums) {
+    m.def(name, sums, "X"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
+          "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(),
+          "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(), "is_drawn"_a.noconvert().none(),
+          "threads"_a);
+  };
+  def_sums("sum_leaves", sum_leaves_py<Matrix>);
+  def_sums("sum_leaves_of_ranks", sum_leaves_py<Codes>);
   m.def("tree_contributions", tree_contributions_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(),
         "left"_a.noconvert(), "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(),
         "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(), "weight"_a.noconvert(), "values"_a.noconvert(),

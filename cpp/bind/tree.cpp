@@ -4,6 +4,7 @@
 
 #include "../tree/binned.hpp"
 #include "../tree/boost.hpp"
+#include "bins.hpp"
 #include "check.hpp"
 #include "paths.hpp"
 
@@ -12,7 +13,6 @@ namespace {
 
 using namespace nb::literals;
 using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class T, class Get>
 nb::object of_nodes(const GrownTree& tree, Get get) {
@@ -43,37 +43,24 @@ void check_target(const Vector& y, const std::optional<Vector>& weight, Criterio
   }
 }
 
-using Directions = nb::ndarray<const int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Words = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-ColumnRules checked_columns(const std::optional<Directions>& direction, const std::optional<Flags>& n_levels,
-                            size_t n_columns, size_t n_classes) {
-  ColumnRules columns;
-  if (direction) {
-    check_size("direction", direction->shape(0), n_columns);
-    columns.direction.assign(direction->data(), direction->data() + n_columns);
-    check(n_classes < 3 || !columns.has_directions(), "directions need numbers, or two classes");
-  }
-  if (n_levels) {
-    check_size("n_levels", n_levels->shape(0), n_columns);
-    columns.n_levels.assign(n_levels->data(), n_levels->data() + n_columns);
-  }
-  return columns;
-}
-
-// Edges from Python, ascending and finite, at most 254 per column.
-Edges checked_edges(const nb::list& arrays, size_t n_columns) {
-  check_size("edges", arrays.size(), n_columns);
-  Edges edges;
-  for (nb::handle item : arrays) {
-    const auto array = nb::cast<Vector>(item);
-    const std::vector<double> values(array.data(), array.data() + array.shape(0));
-    check(values.size() < 255, "a column has more than 255 bins");
-    for (size_t k = 0; k < values.size(); ++k)
-      check(std::isfinite(values[k]) && (k == 0 || values[k] > values[k - 1]), "edges must be finite and ascending");
-    edges.push_back(values);
-  }
-  return edges;
+nb::object tree_arrays(GrownTree&& tree, size_t n_classes) {
+  const size_t shape[2] = {tree.nodes.size(), std::max<size_t>(n_classes, 1)};
+  nb::dict out;
+  out["feature"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.feature; });
+  out["left"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.left; });
+  out["threshold"] = of_nodes<double>(tree, [](const Node& node) { return node.threshold; });
+  out["is_missing_left"] = of_nodes<uint8_t>(tree, [](const Node& node) { return node.is_missing_left; });
+  out["n_rows"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.n_rows; });
+  out["weight"] = of_nodes<double>(tree, [](const Node& node) { return node.weight; });
+  out["impurity"] = of_nodes<double>(tree, [](const Node& node) { return node.impurity; });
+  out["decrease"] = of_nodes<double>(tree, [](const Node& node) { return node.decrease; });
+  out["values"] = to_numpy<2>(std::move(tree.values), shape);
+  std::vector<uint64_t> words;
+  for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
+  out["sets"] = array_of(std::move(words));  // four words a set
+  return out;
 }
 
 // The edges of the bins of every column, or None where a value is infinite.
@@ -127,25 +114,30 @@ nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, cons
     }
     const Bins bins = binned(merged, edges ? known : bin_edges(merged, max_bins, columns, crew), columns, crew);
     std::vector<double>().swap(merged.columns);  // the tree reads bins only
-    tree = grow_binned(merged, bins, kind, n_classes, stops, columns, crew);
+    tree = grow_binned(merged, by_row(bins, crew).data(), bins.edges, kind, n_classes, stops, columns, crew);
     return true;
   });
-  if (!is_grown) return nb::none();
-  const size_t shape[2] = {tree.nodes.size(), std::max<size_t>(n_classes, 1)};
-  nb::dict out;
-  out["feature"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.feature; });
-  out["left"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.left; });
-  out["threshold"] = of_nodes<double>(tree, [](const Node& node) { return node.threshold; });
-  out["is_missing_left"] = of_nodes<uint8_t>(tree, [](const Node& node) { return node.is_missing_left; });
-  out["n_rows"] = of_nodes<int64_t>(tree, [](const Node& node) { return node.n_rows; });
-  out["weight"] = of_nodes<double>(tree, [](const Node& node) { return node.weight; });
-  out["impurity"] = of_nodes<double>(tree, [](const Node& node) { return node.impurity; });
-  out["decrease"] = of_nodes<double>(tree, [](const Node& node) { return node.decrease; });
-  out["values"] = to_numpy<2>(std::move(tree.values), shape);
-  std::vector<uint64_t> words;
-  for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
-  out["sets"] = array_of(std::move(words));  // four words a set
-  return out;
+  return is_grown ? tree_arrays(std::move(tree), n_classes) : nb::none();
+}
+
+// The same on rows that are merged and binned. codes: row after row; edges: of their bins.
+nb::object grow_codes_py(Codes codes, nb::list edges, Vector y, Vector weight, const std::string& criterion,
+                         size_t n_classes, size_t max_depth, size_t min_rows_split, size_t min_rows_leaf,
+                         double min_decrease, std::optional<Directions> direction, std::optional<Flags> n_levels,
+                         int threads) {
+  const size_t n = codes.shape(0), p = codes.shape(1);
+  const TreeRows rows = coded_rows(y, weight, n, p);
+  check(n_classes < size_t{1} << 31 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
+        "n_classes or min_rows_leaf is out of range");
+  const Criterion kind = checked_criterion(criterion, n_classes);
+  check_target(y, weight, kind, n_classes);
+  const Stops stops{max_depth, min_rows_split, min_rows_leaf, min_decrease};
+  const ColumnRules columns = checked_columns(direction, n_levels, p, n_classes);
+  const Edges known = checked_edges(edges, p);
+  GrownTree tree = run(threads, [&](Crew& crew) {
+    return grow_binned(rows, codes.data(), known, kind, n_classes, stops, columns, crew);
+  });
+  return tree_arrays(std::move(tree), n_classes);
 }
 
 nb::object walk_tree_py(nb::list x, Places feature, Places left, Vector threshold, Flags is_missing_left,
@@ -233,6 +225,9 @@ void bind_tree(nb::module_& m) {
   m.def("grow_tree", grow_tree_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "criterion"_a,
         "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a,
         "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "max_bins"_a, "edges"_a.none(), "threads"_a);
+  m.def("grow_codes", grow_codes_py, "codes"_a.noconvert(), "edges"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
+        "criterion"_a, "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a,
+        "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "threads"_a);
   m.def("bin_edges", bin_edges_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "max_bins"_a,
         "n_levels"_a.noconvert().none(), "threads"_a);
   m.def("walk_tree", walk_tree_py, "x"_a, "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),

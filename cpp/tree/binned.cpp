@@ -17,8 +17,8 @@ constexpr size_t most_subtree = 65536, least_subtree = 4096;  // rows of a subtr
 constexpr size_t part_rows = 32768;                           // rows that a thread sums at a time
 
 // What a row adds: its weight, and its weight times y less a centre that is the same for all nodes.
-BinnedRows terms_of(const TreeRows& rows, std::vector<uint8_t> codes, size_t width, double centre) {
-  BinnedRows out{rows.n_rows, rows.n_columns, width, std::move(codes), {}, {}};
+BinnedRows terms_of(const TreeRows& rows, const uint8_t* codes, size_t width, double centre) {
+  BinnedRows out{rows.n_rows, rows.n_columns, width, codes, {}, {}};
   if (width > 1) {
     out.terms = rows.weight;
     out.labels.assign(rows.y.begin(), rows.y.end());
@@ -53,9 +53,9 @@ class BinnedGrower {
   };
 
  public:
-  BinnedGrower(const Plan& plan, const Bins& bins, const uint8_t* codes, const Kind& kind, std::vector<uint32_t>& order,
+  BinnedGrower(const Plan& plan, const Edges& edges, const uint8_t* codes, const Kind& kind, std::vector<uint32_t>& order,
                Branch& branch)
-      : plan_(plan), bins_(bins), codes_(codes), kind_(kind), order_(order), branch_(branch) {}
+      : plan_(plan), edges_(edges), codes_(codes), kind_(kind), order_(order), branch_(branch) {}
 
   // each(n, work): work(i) for every i below n. Nodes of `most_rest` rows or fewer are handed to `leave`.
   template <class Each, class Leave>
@@ -147,7 +147,7 @@ class BinnedGrower {
     const double decrease = best.gain / plan_.total;
     if (!best.is_found || decrease < plan_.stops.min_decrease) return {};
     Node& node = branch_.nodes[at.node];
-    const std::vector<double>& edges = bins_.edges[best.feature];
+    const std::vector<double>& edges = edges_[best.feature];
     node.feature = static_cast<int32_t>(best.feature);
     node.decrease = decrease;
     node.is_missing_left = best.is_missing_left;
@@ -311,7 +311,7 @@ class BinnedGrower {
   }
 
   const Plan& plan_;
-  const Bins& bins_;
+  const Edges& edges_;
   const uint8_t* codes_;  // row after row
   const Kind& kind_;
   std::vector<uint32_t>& order_;
@@ -332,12 +332,12 @@ double centre_of(const TreeRows& rows, Criterion criterion) {
 }
 
 template <class Kind>
-GrownTree grow_kind(const Plan& plan, const Bins& bins, const uint8_t* codes, const Kind& kind,
+GrownTree grow_kind(const Plan& plan, const Edges& edges, const uint8_t* codes, const Kind& kind,
                     std::vector<uint32_t>& order, Crew& crew) {
   std::vector<Branch> branches(1);
   std::vector<Open> left_over;
   const size_t n = plan.rows.n_rows, most_rest = std::clamp(n / 8, least_subtree, most_subtree);
-  BinnedGrower<Kind>(plan, bins, codes, kind, order, branches[0])
+  BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[0])
       .grow(
           {0, 0, {0, n}}, most_rest, [&](size_t count, auto work) { crew.for_each_block(count, work); },
           [&](const Open& at) {
@@ -354,7 +354,7 @@ GrownTree grow_kind(const Plan& plan, const Bins& bins, const uint8_t* codes, co
       if (!crew.keep_going()) throw Interrupted();
       for (size_t i = 0; i < count; ++i) work(i);
     };
-    BinnedGrower<Kind>(plan, bins, codes, kind, order, branches[by_size[k] + 1])
+    BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[by_size[k] + 1])
         .grow(left_over[by_size[k]], 0, each, [](const Open&) { return size_t{0}; });
   });
   return level_by_level(branches, std::max<size_t>(plan.n_classes, 1));
@@ -371,28 +371,27 @@ bool has_whole_weights(const TreeRows& rows) {
 
 }  // namespace
 
-GrownTree grow_binned(const TreeRows& rows, const Bins& bins, Criterion criterion, size_t n_classes, const Stops& stops,
+GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& edges, Criterion criterion, size_t n_classes, const Stops& stops,
                       const ColumnRules& columns, Crew& crew) {
   double total = 0;
   for (double w : rows.weight) total += w;
   const Plan plan{rows, criterion, n_classes, stops, columns, total};
-  std::vector<uint8_t> codes = by_row(bins, crew);
   std::vector<uint32_t> order(rows.n_rows);
   std::iota(order.begin(), order.end(), 0);
   const double centre = centre_of(rows, criterion);
   if (plan.has_moments() && !columns.has_directions()) {
     if (!rows.is_weighted && n_classes == 2)
-      return grow_kind(plan, bins, codes.data(), CountsKind(plan, codes.data()), order, crew);
+      return grow_kind(plan, edges, codes, CountsKind(plan, codes), order, crew);
     if (has_whole_weights(rows)) {
       std::vector<double> moment(rows.n_rows);
       for (size_t i = 0; i < rows.n_rows; ++i) moment[i] = rows.weight[i] * (rows.y[i] - centre);
-      const SquaresKind kind(plan, codes.data(), moment, centre, order);
-      if (kind.is_legal()) return grow_kind(plan, bins, codes.data(), kind, order, crew);
+      const SquaresKind kind(plan, codes, moment, centre, order);
+      if (kind.is_legal()) return grow_kind(plan, edges, codes, kind, order, crew);
     }
   }
   const auto general = [&](const auto& score) {
-    const BinnedRows terms = terms_of(rows, std::move(codes), score.width, centre);
-    return grow_kind(plan, bins, terms.codes.data(), GeneralKind(plan, terms, score, centre), order, crew);
+    const BinnedRows terms = terms_of(rows, codes, score.width, centre);
+    return grow_kind(plan, edges, codes, GeneralKind(plan, terms, score, centre), order, crew);
   };
   if (plan.is_two_class_gini()) return general(SquaredScore{2.0});
   if (n_classes > 0) return general(ClassScore{n_classes, criterion == Criterion::entropy});

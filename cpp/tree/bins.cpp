@@ -61,22 +61,63 @@ Edges bin_edges(const TreeRows& rows, size_t max_bins, const ColumnRules& column
   return edges;
 }
 
+namespace {
+
+// Edges with what is behind the last one, so that halving finds the same number of steps in every column.
+std::vector<double> padded(const std::vector<double>& edges) {
+  std::vector<double> out(256, std::numeric_limits<double>::infinity());
+  std::copy(edges.begin(), edges.end(), out.begin());
+  return out;
+}
+
+void search_all(const double* edges, const double* x, size_t n, uint8_t* codes) {
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) search(edges, x + i, lanes, codes + i);
+  search(edges, x + i, n - i, codes + i);
+}
+
+void find_levels(uint8_t n_levels, const double* x, size_t n, uint8_t* codes) {
+  for (size_t i = 0; i < n; ++i) codes[i] = static_cast<uint8_t>(level_of(x[i], n_levels));
+}
+
+}  // namespace
+
 Bins binned(const TreeRows& rows, Edges edges, const ColumnRules& columns, Crew& crew) {
   Bins bins{rows.n_rows, rows.n_columns, std::vector<uint8_t>(rows.n_rows * rows.n_columns), std::move(edges)};
   crew.for_each_block(rows.n_columns, [&](size_t j) {
     const double* x = rows.column(j);
     uint8_t* codes = bins.codes.data() + j * rows.n_rows;
-    if (columns.is_levels(j)) {
-      for (size_t i = 0; i < rows.n_rows; ++i) codes[i] = static_cast<uint8_t>(level_of(x[i], columns.n_levels[j]));
-      return;
-    }
-    std::vector<double> padded(256, std::numeric_limits<double>::infinity());
-    std::copy(bins.edges[j].begin(), bins.edges[j].end(), padded.begin());
-    size_t i = 0;
-    for (; i + lanes <= rows.n_rows; i += lanes) search(padded.data(), x + i, lanes, codes + i);
-    search(padded.data(), x + i, rows.n_rows - i, codes + i);
+    if (columns.is_levels(j))
+      find_levels(columns.n_levels[j], x, rows.n_rows, codes);
+    else
+      search_all(padded(bins.edges[j]).data(), x, rows.n_rows, codes);
   });
   return bins;
+}
+
+std::vector<uint8_t> binned_rows(const Rows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew) {
+  const size_t n = rows.n_rows, p = rows.n_columns;
+  std::vector<uint8_t> codes(n * p);
+  std::vector<std::vector<double>> ends;
+  for (const std::vector<double>& of_column : edges) ends.push_back(padded(of_column));
+  crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
+    const size_t first = block * block_rows, count = std::min(block_rows, n - first);
+    std::vector<double> scratch, x(count);
+    std::vector<double> dense(count * p);
+    std::vector<uint8_t> found(count);
+    WholeRows whole(rows);
+    const Tile tile = read_tile(rows, first, count, scratch);
+    for (size_t k = 0; k < count; ++k) std::copy_n(whole.row(tile, k, first + k), p, dense.data() + k * p);
+    for (size_t j = 0; j < p; ++j) {
+      for (size_t k = 0; k < count; ++k) x[k] = dense[k * p + j];
+      if (columns.is_levels(j))
+        find_levels(columns.n_levels[j], x.data(), count, found.data());
+      else
+        search_all(ends[j].data(), x.data(), count, found.data());
+      for (size_t k = 0; k < count; ++k) codes[(first + k) * p + j] = found[k];
+    }
+  });
+  return codes;
 }
 
 std::vector<uint8_t> by_row(const Bins& bins, Crew& crew) {

@@ -18,6 +18,14 @@ struct Bins {
   static constexpr uint8_t missing = 255;
 };
 
+// Codes that are kept elsewhere, column after column.
+struct BinnedColumns {
+  size_t n_columns, n_rows;
+  const uint8_t* codes;
+  const Edges& edges;
+  const uint8_t* column(size_t j) const { return codes + j * n_rows; }
+};
+
 constexpr size_t sample_rows = 200000;  // rows whose values edges lie between
 
 // Edges lie halfway between neighbouring values of the first 200,000 rows, which are in the order of a hash: at all of
@@ -28,5 +36,8 @@ Bins binned(const TreeRows& rows, Edges edges, const ColumnRules& columns, Crew&
 
 // The same codes, row after row.
 std::vector<uint8_t> by_row(const Bins& bins, Crew& crew);
+
+// Codes of rows that are not merged, row after row.
+std::vector<uint8_t> binned_rows(const Rows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew);
 
 }  // namespace certifit

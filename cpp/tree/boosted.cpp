@@ -4,7 +4,8 @@
 
 namespace certifit {
 
-LeafSums sum_leaves(const double* X, size_t n_rows, size_t n_columns, const Paths& paths, const double* slope,
+template <class Number>
+LeafSums sum_leaves(const Number* X, size_t n_rows, size_t n_columns, const Paths& paths, const double* slope,
                     const double* curvature, const double* weight, const uint8_t* is_drawn, Crew& crew) {
   constexpr size_t lanes = 512;
   const std::vector<Step> steps = steps_of(paths);
@@ -39,5 +40,10 @@ LeafSums sum_leaves(const double* X, size_t n_rows, size_t n_columns, const Path
   all.leaves = std::move(leaves);
   return all;
 }
+
+template LeafSums sum_leaves(const double*, size_t, size_t, const Paths&, const double*, const double*, const double*,
+                             const uint8_t*, Crew&);
+template LeafSums sum_leaves(const uint8_t*, size_t, size_t, const Paths&, const double*, const double*, const double*,
+                             const uint8_t*, Crew&);
 
 }  // namespace certifit

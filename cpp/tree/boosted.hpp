@@ -14,8 +14,9 @@ struct LeafSums {
   }
 };
 
-// X: row after row. is_drawn: of every row, or null where all are.
-LeafSums sum_leaves(const double* X, size_t n_rows, size_t n_columns, const Paths& paths, const double* slope,
+// X: row after row, values or ranks. is_drawn: of every row, or null where all are.
+template <class Number>
+LeafSums sum_leaves(const Number* X, size_t n_rows, size_t n_columns, const Paths& paths, const double* slope,
                     const double* curvature, const double* weight, const uint8_t* is_drawn, Crew& crew);
 
 }  // namespace certifit

@@ -24,7 +24,7 @@ struct Waiting {
 // One tree at a time; what it needs is kept for the next tree.
 class TreeGrower {
  public:
-  TreeGrower(const TreeRows& rows, const Bins& bins, const ForestPlan& plan)
+  TreeGrower(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan)
       : rows_(rows),
         bins_(bins),
         plan_(plan),
@@ -242,7 +242,7 @@ class TreeGrower {
   }
 
   const TreeRows& rows_;
-  const Bins& bins_;
+  const BinnedColumns& bins_;
   const ForestPlan& plan_;
   ForestTree tree_;
   std::vector<size_t> columns_;
@@ -283,7 +283,7 @@ std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
   return draws;
 }
 
-std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew,
+std::vector<ForestTree> grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew,
                                     size_t n_at_once, const std::function<bool(size_t)>& tell) {
   std::vector<ForestTree> trees;
   const size_t most = tell ? std::max<size_t>(n_at_once, 1) : plan.n_trees;

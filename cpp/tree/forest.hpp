@@ -31,7 +31,7 @@ struct ForestTree {
 
 // tell: is told by the calling thread how many trees there are, where it is set, after every n_at_once of them; true
 // ends the growth. The trees are the first ones of the whole forest.
-std::vector<ForestTree> grow_forest(const TreeRows& rows, const Bins& bins, const ForestPlan& plan, Crew& crew,
+std::vector<ForestTree> grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew,
                                     size_t n_at_once, const std::function<bool(size_t)>& tell);
 
 // Trees end to end, as a model stores them.
@@ -52,11 +52,13 @@ Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew);
 
 // A forest beside the rows that it was drawn from. deviation: the largest one of a leaf's value from that of the rows
 // drawn into it, for numbers relative to the largest |y|; infinite for a leaf without rows. out: per row the mean over
-// the trees that did not draw it; n_out: how many these are. target, weight: of the rows.
+// the trees that did not draw it; n_out: how many these are. target, weight: of the rows. X: row after row, values or
+// ranks.
 struct ForestCheck {
   double deviation = 0;
   std::vector<double> out, n_out, target, weight;
 };
-ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64_t seed, size_t n_classes, Crew& crew);
+template <class Number>
+ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed, size_t n_classes, Crew& crew);
 
 }  // namespace certifit

@@ -23,15 +23,9 @@ std::vector<double> dense_block(const Rows& rows, size_t first, size_t count) {
   return block;
 }
 
-std::vector<double> row_of(const TreeRows& rows, size_t i) {
-  std::vector<double> row(rows.n_columns);
-  for (size_t j = 0; j < rows.n_columns; ++j) row[j] = rows.column(j)[i];
-  return row;
-}
-
 // The leaf of every row of `places` in one tree; use(place, leaf).
-template <class Use>
-void lead(const double* x, size_t n_columns, const ForestPaths& forest, size_t tree,
+template <class Number, class Use>
+void lead(const Number* x, size_t n_columns, const ForestPaths& forest, size_t tree,
           const std::vector<uint32_t>& places, Use use) {
   const Step* steps = forest.trees[tree].data();
   if (!forest.n_levels) return for_each_leaf(x, n_columns, steps, places.data(), places.size(), use);
@@ -42,20 +36,22 @@ void lead(const double* x, size_t n_columns, const ForestPaths& forest, size_t t
 }
 
 // Whether a node sends some of the levels that none of its drawn rows has left, and others right.
-bool divides_unseen_levels(const std::vector<double>& by_row, size_t n_columns, const ForestPaths& forest, size_t tree,
+template <class Number>
+bool divides_unseen_levels(const Number* X, size_t n_columns, const ForestPaths& forest, size_t tree,
                            const std::vector<uint32_t>& places) {
   if (!forest.n_levels) return false;
   const std::vector<Step>& steps = forest.trees[tree];
   std::vector<Levels> seen(steps.size(), Levels{});
   for (const uint32_t place : places) {
-    const double* row = by_row.data() + place * n_columns;
+    const Number* row = X + place * n_columns;
     for (size_t node = 0; steps[node].left != 0;) {
       const Step& step = steps[node];
       const uint8_t n_levels = forest.n_levels[step.feature];
-      bool left = step.goes_left(row[step.feature]);
+      const double x = value_of(row[step.feature]);
+      bool left = step.goes_left(x);
       if (n_levels != 0) {
-        left = step.goes_left(row[step.feature], n_levels, forest.sets);
-        if (const size_t level = level_of(row[step.feature], n_levels); level < n_levels)
+        left = step.goes_left(x, n_levels, forest.sets);
+        if (const size_t level = level_of(x, n_levels); level < n_levels)
           seen[node][level >> 6] |= uint64_t{1} << (level & 63);
       }
       node = static_cast<size_t>(step.left + (left ? 0 : 1));
@@ -74,7 +70,8 @@ bool divides_unseen_levels(const std::vector<double>& by_row, size_t n_columns, 
 }
 
 // The largest deviation of the leaves of one tree from the rows that were drawn into them.
-double leaf_deviation(const TreeRows& rows, const std::vector<double>& by_row, const ForestPaths& forest, size_t tree,
+template <class Number>
+double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& forest, size_t tree,
                       const std::vector<uint32_t>& draws, size_t n_classes, double size) {
   const std::vector<Step>& steps = forest.trees[tree];
   size_t n_leaves = 0;
@@ -92,8 +89,8 @@ double leaf_deviation(const TreeRows& rows, const std::vector<double>& by_row, c
       sums[leaf] += draws[i] * rows.y[i];
     }
   };
-  lead(by_row.data(), rows.n_columns, forest, tree, places, add);
-  if (divides_unseen_levels(by_row, rows.n_columns, forest, tree, places))
+  lead(X, rows.n_columns, forest, tree, places, add);
+  if (divides_unseen_levels(X, rows.n_columns, forest, tree, places))
     return std::numeric_limits<double>::infinity();
   double worst = 0;
   for (size_t leaf = 0; leaf < n_leaves; ++leaf)
@@ -132,15 +129,10 @@ Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew) {
   return means;
 }
 
-ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64_t seed, size_t n_classes, Crew& crew) {
+template <class Number>
+ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed,
+                         size_t n_classes, Crew& crew) {
   const size_t n = rows.n_rows, n_trees = forest.trees.size(), width = forest.width;
-  std::vector<double> by_row(n * rows.n_columns);
-  crew.for_each_block(blocks_of(n), [&](size_t block) {
-    for (size_t i = block * block_rows; i < std::min(n, (block + 1) * block_rows); ++i) {
-      const std::vector<double> row = row_of(rows, i);
-      std::copy(row.begin(), row.end(), by_row.data() + i * rows.n_columns);
-    }
-  });
   double size = n_classes > 0 ? 1.0 : 0.0;
   if (n_classes == 0)
     for (double y : rows.y) size = std::max(size, std::fabs(y));
@@ -149,7 +141,7 @@ ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64
   crew.for_each_block(n_trees, [&](size_t t) {
     const std::vector<uint32_t> draws = drawn(rows, seed, t);
     for (size_t i = 0; i < n; ++i) is_drawn[t * n + i] = draws[i] > 0;
-    deviations[t] = leaf_deviation(rows, by_row, forest, t, draws, n_classes, size > 0 ? size : 1.0);
+    deviations[t] = leaf_deviation(rows, X, forest, t, draws, n_classes, size > 0 ? size : 1.0);
   });
   ForestCheck check;
   for (double deviation : deviations) check.deviation = std::max(check.deviation, deviation);
@@ -165,7 +157,7 @@ ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64
       for (size_t i = block * block_rows; i < end; ++i)
         if (!is_drawn[t * n + i]) places.push_back(static_cast<uint32_t>(i));
       const Step* steps = forest.trees[t].data();
-      lead(by_row.data(), rows.n_columns, forest, t, places, [&](uint32_t i, int32_t node) {
+      lead(X, rows.n_columns, forest, t, places, [&](uint32_t i, int32_t node) {
         const double* values = forest.values[t] + steps[node].feature * width;
         for (size_t c = 0; c < width; ++c) check.out[i * width + c] += values[c];
         ++check.n_out[i];
@@ -176,5 +168,8 @@ ForestCheck check_forest(const TreeRows& rows, const ForestPaths& forest, uint64
   });
   return check;
 }
+
+template ForestCheck check_forest(const TreeRows&, const double*, const ForestPaths&, uint64_t, size_t, Crew&);
+template ForestCheck check_forest(const TreeRows&, const uint8_t*, const ForestPaths&, uint64_t, size_t, Crew&);
 
 }  // namespace certifit

@@ -30,7 +30,7 @@ inline size_t cell_size(size_t width) { return width == 1 ? 4 : 2 + width; }
 // What every row adds to the cells of its bins. codes: row after row.
 struct BinnedRows {
   size_t n_rows, n_columns, width;
-  std::vector<uint8_t> codes;
+  const uint8_t* codes;
   std::vector<double> terms;     // width 1: {1, mass, sum, 0} per row; else the mass
   std::vector<uint32_t> labels;  // the class of every row, of more than one
   size_t stride() const { return cell_size(width); }
@@ -44,10 +44,10 @@ inline void add_rows(const BinnedRows& rows, const uint32_t* order, size_t n, si
   for (size_t k = 0; k < n; ++k) {
     const size_t row = order[k];
     if (k + ahead < n) {
-      __builtin_prefetch(rows.codes.data() + order[k + ahead] * p + first);
+      __builtin_prefetch(rows.codes + order[k + ahead] * p + first);
       if (rows.width == 1) __builtin_prefetch(rows.terms.data() + order[k + ahead] * 4);
     }
-    const uint8_t* codes = rows.codes.data() + row * p;
+    const uint8_t* codes = rows.codes + row * p;
     if (rows.width == 1) {
       typedef double Four __attribute__((vector_size(32), aligned(8)));
       const Four term = *reinterpret_cast<const Four*>(rows.terms.data() + 4 * row);

@@ -60,13 +60,9 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-struct Keys {
-  std::vector<Key> keys;
-  bool is_finite;
-};
-
-Keys hashed(const DenseRows& dense, const Rows& rows, const double* y, const double* weight, Crew& crew) {
-  std::vector<Key> keys(rows.n_rows);
+// f(row, hash) of every row, whose numbers are eaten one after the other, y first. Whether all are as they should be.
+template <class Use>
+bool hash_each(const DenseRows& dense, const Rows& rows, const double* y, Crew& crew, uint64_t step, int turn, Use use) {
   std::atomic<bool> is_finite{true};
   crew.for_each_block(n_blocks(rows.n_rows), [&](size_t block) {
     const size_t end = std::min(rows.n_rows, (block + 1) * block_rows);
@@ -76,11 +72,27 @@ Keys hashed(const DenseRows& dense, const Rows& rows, const double* y, const dou
       for (size_t j = 0; j < rows.n_columns; ++j) {
         const double x = dense.row(i)[j];
         is_bad |= std::isinf(x);
-        hash = (std::rotl(hash, 23) ^ bits_of(x)) * 0x9E3779B97F4A7C15ULL;
+        hash = (std::rotl(hash, turn) ^ bits_of(x)) * step;
       }
       if (is_bad) is_finite = false;
-      keys[i] = {mixed(hash), static_cast<uint32_t>(i)};
+      use(i, mixed(hash));
     }
+  });
+  return is_finite;
+}
+
+constexpr uint64_t first_step = 0x9E3779B97F4A7C15ULL, second_step = 0xD1B54A32D192ED03ULL;  // odd, bits well mixed
+constexpr int first_turn = 23, second_turn = 29;
+
+struct Keys {
+  std::vector<Key> keys;
+  bool is_finite;
+};
+
+Keys hashed(const DenseRows& dense, const Rows& rows, const double* y, const double* weight, Crew& crew) {
+  std::vector<Key> keys(rows.n_rows);
+  const bool is_finite = hash_each(dense, rows, y, crew, first_step, first_turn, [&](size_t i, uint64_t hash) {
+    keys[i] = {hash, static_cast<uint32_t>(i)};
   });
   if (weight) std::erase_if(keys, [&](const Key& key) { return !(weight[key.row] > 0); });
   return {std::move(keys), is_finite};
@@ -96,33 +108,35 @@ bool is_less(const DenseRows& dense, size_t n_columns, const double* y, uint32_t
   return false;
 }
 
-}  // namespace
-
-namespace {
+// Groups of keys of one hash, sorted by `less`; use(row, weight, whether the row before is equal).
+template <class Less, class Use>
+void merge(std::vector<Key>& keys, const double* weight, Less less, Use use) {
+  radix_sort(keys);
+  for (size_t begin = 0; begin < keys.size();) {
+    size_t end = begin + 1;
+    while (end < keys.size() && keys[end].bits == keys[begin].bits) ++end;
+    if (end - begin > 1) std::stable_sort(keys.begin() + begin, keys.begin() + end, less);
+    for (size_t k = begin; k < end; ++k)
+      use(keys[k].row, weight ? weight[keys[k].row] : 1.0, k > begin && !less(keys[k - 1], keys[k]));
+    begin = end;
+  }
+}
 
 // Rows of some keys, equal ones merged, in the order of their hashes.
 TreeRows gathered(const DenseRows& dense, const Rows& rows, const double* y, const double* weight,
                   std::vector<Key>& keys, Crew& crew) {
   TreeRows out;
   out.n_columns = rows.n_columns;
-  radix_sort(keys);
   const auto less = [&](const Key& a, const Key& b) { return is_less(dense, rows.n_columns, y, a.row, b.row); };
   std::vector<uint32_t> first;  // of every group of equal rows
-  for (size_t begin = 0; begin < keys.size();) {
-    size_t end = begin + 1;
-    while (end < keys.size() && keys[end].bits == keys[begin].bits) ++end;
-    if (end - begin > 1) std::stable_sort(keys.begin() + begin, keys.begin() + end, less);
-    for (size_t k = begin; k < end; ++k) {
-      const double mass = weight ? weight[keys[k].row] : 1.0;
-      if (k > begin && !less(keys[k - 1], keys[k])) {
-        out.weight.back() += mass;
-        continue;
-      }
-      first.push_back(keys[k].row);
+  merge(keys, weight, less, [&](uint32_t row, double mass, bool is_equal) {
+    if (is_equal) {
+      out.weight.back() += mass;
+    } else {
+      first.push_back(row);
       out.weight.push_back(mass);
     }
-    begin = end;
-  }
+  });
   out.n_rows = first.size();
   out.y.resize(out.n_rows);
   out.columns.resize(out.n_rows * out.n_columns);
@@ -146,6 +160,47 @@ TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Cr
   if (is_finite) return gathered(dense, rows, y, weight, keys, crew);
   TreeRows out;
   out.is_finite = false;
+  return out;
+}
+
+std::vector<double> row_after_row(const TreeRows& rows, size_t n_columns, Crew& crew) {
+  std::vector<double> out(rows.n_rows * n_columns);
+  crew.for_each_block(n_blocks(rows.n_rows), [&](size_t block) {
+    const size_t begin = block * block_rows, end = std::min(rows.n_rows, begin + block_rows);
+    for (size_t j = 0; j < n_columns; ++j)
+      for (size_t i = begin; i < end; ++i) out[i * n_columns + j] = rows.column(j)[i];
+  });
+  return out;
+}
+
+RowHashes hash_rows(const Rows& rows, const double* y, Crew& crew) {
+  const DenseRows dense(rows, crew);
+  RowHashes out{std::vector<uint64_t>(rows.n_rows), std::vector<uint64_t>(rows.n_rows), true};
+  out.is_finite = hash_each(dense, rows, y, crew, first_step, first_turn,
+                            [&](size_t i, uint64_t hash) { out.order[i] = hash; });
+  hash_each(dense, rows, y, crew, second_step, second_turn, [&](size_t i, uint64_t hash) { out.other[i] = hash; });
+  return out;
+}
+
+MergedHashes merged_hashes(const uint64_t* order, const uint64_t* other, const double* y, const double* weight,
+                           size_t n_rows) {
+  std::vector<Key> keys;
+  keys.reserve(n_rows);
+  for (size_t i = 0; i < n_rows; ++i)
+    if (!weight || weight[i] > 0) keys.push_back({order[i], static_cast<uint32_t>(i)});
+  const auto less = [&](const Key& a, const Key& b) {
+    const uint64_t left = bits_of(y[a.row]), right = bits_of(y[b.row]);
+    return left != right ? left < right : other[a.row] < other[b.row];
+  };
+  MergedHashes out;
+  merge(keys, weight, less, [&](uint32_t row, double mass, bool is_equal) {
+    if (is_equal) {
+      out.weight.back() += mass;
+    } else {
+      out.first.push_back(row);
+      out.weight.push_back(mass);
+    }
+  });
   return out;
 }
 

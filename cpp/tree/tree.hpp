@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "../parallel.hpp"
@@ -30,6 +31,27 @@ struct TreeRows {
 };
 
 TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew);
+
+// The first columns of these, row after row.
+std::vector<double> row_after_row(const TreeRows& rows, size_t n_columns, Crew& crew);
+
+// Rows that are not held: of each the hash that orders it, and a second one. Rows whose y and both hashes are equal are
+// taken for equal.
+struct RowHashes {
+  std::vector<uint64_t> order, other;
+  bool is_finite = true;  // as for TreeRows
+};
+
+RowHashes hash_rows(const Rows& rows, const double* y, Crew& crew);
+
+// The distinct ones in their order: the number of the first of the equal rows, and the sum of their weights.
+struct MergedHashes {
+  std::vector<uint32_t> first;
+  std::vector<double> weight;
+};
+
+MergedHashes merged_hashes(const uint64_t* order, const uint64_t* other, const double* y, const double* weight,
+                           size_t n_rows);
 
 // At least the first `most` of these, or all.
 TreeRows first_rows(const Rows& rows, const double* y, const double* weight, size_t most, Crew& crew);
@@ -128,18 +150,25 @@ struct Step {
 
 std::vector<Step> steps_of(const Paths& paths);
 
-inline int32_t leaf_of(const double* row, const Step* steps) {
+// A row is its values, or their ranks among some thresholds, 255 of missing ones.
+inline double value_of(double x) { return x; }
+inline double value_of(uint8_t rank) { return rank == 255 ? std::numeric_limits<double>::quiet_NaN() : rank; }
+
+template <class Number>
+int32_t leaf_of(const Number* row, const Step* steps) {
   int32_t node = 0;
-  while (steps[node].left != 0) node = steps[node].left + (steps[node].goes_left(row[steps[node].feature]) ? 0 : 1);
+  while (steps[node].left != 0)
+    node = steps[node].left + (steps[node].goes_left(value_of(row[steps[node].feature])) ? 0 : 1);
   return node;
 }
 
 // The same where columns are categories.
-inline int32_t leaf_among_levels(const double* row, const Step* steps, const Paths& paths) {
+template <class Number>
+int32_t leaf_among_levels(const Number* row, const Step* steps, const Paths& paths) {
   int32_t node = 0;
   while (steps[node].left != 0) {
     const Step& step = steps[node];
-    const double x = row[step.feature];
+    const double x = value_of(row[step.feature]);
     const uint8_t n_levels = paths.n_levels[step.feature];
     const bool left = n_levels != 0 ? step.goes_left(x, n_levels, paths.sets) : step.goes_left(x);
     node = step.left + (left ? 0 : 1);
@@ -149,8 +178,8 @@ inline int32_t leaf_among_levels(const double* row, const Step* steps, const Pat
 
 // Leaves of some rows, each at `x` + its place * n_columns; use(place, leaf). Eight rows go side by side, so that one
 // does not wait for the memory of another.
-template <class Use>
-void for_each_leaf(const double* x, size_t n_columns, const Step* steps, const uint32_t* places, size_t n, Use use) {
+template <class Number, class Use>
+void for_each_leaf(const Number* x, size_t n_columns, const Step* steps, const uint32_t* places, size_t n, Use use) {
   constexpr size_t lanes = 8;
   size_t k = 0;
   if (n_columns == 0) {  // a tree that reads nothing is its root, and there may be no x
@@ -164,7 +193,7 @@ void for_each_leaf(const double* x, size_t n_columns, const Step* steps, const u
       for (size_t lane = 0; lane < lanes; ++lane) {
         const Step step = steps[at[lane]];
         const bool is_inner = step.left != 0;
-        const double value = x[places[k + lane] * n_columns + (is_inner ? step.feature : 0)];
+        const double value = value_of(x[places[k + lane] * n_columns + (is_inner ? step.feature : 0)]);
         const int32_t next = step.left + (step.goes_left(value) ? 0 : 1);
         at[lane] = is_inner ? next : at[lane];
         is_moving |= is_inner;

@@ -55,6 +55,12 @@ class GradientBoostingCertificate(Certificate):
 
 def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertificate:
     """Every round of boosting beside what the rows give."""
+    asked = task.asked(state)
+    if asked is None:
+        return GradientBoostingCertificate(
+            claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=len(state.ends) - 1,
+            deviation=math.inf, fault="a column has more thresholds than there are bins. The trees were changed.",
+        )  # fmt: skip
     rows, unit = task.rows, task.unit
     scores = state.start / unit + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
     trained = np.where(task.trained, rows.weight, 0.0)
@@ -70,7 +76,7 @@ def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertifi
         added = np.empty_like(scores)
         for k in range(task.width):
             tree = number * task.width + k
-            leaves, apart = _leaves_apart(task, state, tree, (slopes[k], curvatures[k]), is_drawn, scores)
+            leaves, apart = _leaves_apart(task, asked, tree, (slopes[k], curvatures[k]), is_drawn, scores)
             deviation = max(deviation, apart)
             nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
             np.take(state.value[nodes] / unit, leaves, out=added[:, k], mode="clip")
@@ -118,17 +124,19 @@ def _is_drawn(task: BoostingTask, number: int) -> Array | None:
 
 def _leaves_apart(
     task: BoostingTask,
-    state: BoostingState,
+    asked: tuple[Array, BoostingState],
     tree: int,
     derivatives: tuple[Array, Array],
     is_drawn: Array | None,
     scores: Array,
 ) -> tuple[Array, float]:
     """Leaves of all rows; and the largest deviation of a leaf, relative to the largest step, or of a node's weight."""
+    X, state = asked
     nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
     left, n = state.left[nodes], int(state.ends[tree + 1] - state.ends[tree])
-    leaves, table = core.sum_leaves(
-        task.rows.X, *state.paths(tree), *map(np.ascontiguousarray, derivatives), task.rows.weight, is_drawn,
+    sum_leaves = core.sum_leaves if X.dtype == np.float64 else core.sum_leaves_of_ranks
+    leaves, table = sum_leaves(
+        X, *state.paths(tree), *map(np.ascontiguousarray, derivatives), task.rows.weight, is_drawn,
         n_threads(),
     )  # fmt: skip
     for node in np.flatnonzero(left)[::-1]:

@@ -25,7 +25,7 @@ def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[Boosti
     trees: list[dict[str, Array]] = []
     scores = start + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
     if before is not None:
-        scores = before.scores(task.block_of(rows))[0] / task.unit + rows.offset[:, None]
+        scores = task.scores_by(before) / task.unit + rows.offset[:, None]
     mean, held = _mean_losses(task)
     n_sets = 0 if before is None else len(before.sets)
     losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out[: before.n_rounds]))

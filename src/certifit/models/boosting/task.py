@@ -7,8 +7,8 @@ draws   rows held out and rows of a round are drawn among distinct rows, by numb
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.special import log_softmax
@@ -17,12 +17,15 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.models.boosting.losses import FAMILIES, HuberOfResidual, Pinball, best_constant, weighted_quantile
-from certifit.models.trees.columns import ColumnRules, counted_levels
-from certifit.models.trees.task import LEAST_UNIT, GatheredRows, refuse_infinite
+from certifit.models.boosting.state import BoostingState
+from certifit.models.trees.columns import ColumnRules
+from certifit.models.trees.streamed import StreamedRows, ranked_thresholds, rows_with_offset
+from certifit.models.trees.task import BYTES_PER_ROW, LEAST_UNIT, GatheredRows
 from certifit.runtime import core, n_threads
 
 Directions = Sequence[int] | Mapping[str, int] | None
 MAD = 1.482602218505602  # standard deviations of a normal law in a median absolute deviation
+BYTES_PER_SCORE = 48  # of a row: scores, what is added to them, losses, slopes and curvatures
 HELD_OUT = 2**62  # the number of the draw of held-out rows, beyond that of any round
 
 
@@ -50,12 +53,12 @@ class BoostingSettings:
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Distinct rows in the order of their hashes. X: as numbers; codes: bins, cut at edges.
+    """Distinct rows in the order of their hashes. X: as numbers, where they are in memory; codes: bins, cut at edges.
 
     by_column: codes, a row per column; n_bins: of every column; n_levels: of categories, 0 of other columns.
     """
 
-    X: Array
+    X: Array | None
     codes: Array
     by_column: Array
     n_bins: Array
@@ -77,7 +80,9 @@ class BoostingTask(GatheredRows):
     def __init__(
         self, source: Source, settings: BoostingSettings, family: str, loss: tuple[float, float, float], n_classes: int
     ) -> None:
-        super().__init__(source, n_classes)
+        width = n_classes if n_classes > 2 else 1
+        rules = ColumnRules(n_levels=settings.categories)
+        super().__init__(source, n_classes, rules, BYTES_PER_ROW + BYTES_PER_SCORE * width)
         self.settings, self.family, self._parameters = settings, family, loss
         if not n_classes:
             self._check_target()
@@ -107,25 +112,65 @@ class BoostingTask(GatheredRows):
         """Scores of a row."""
         return self.n_classes if self.n_classes > 2 else 1
 
+    @property
+    def hash_unit(self) -> float:
+        """Rows are hashed with y as it is."""
+        return 1.0
+
     @cached_property
     def rows(self) -> DistinctRows:
         """Distinct rows, y and offset in units."""
-        x, block = list(self.block.rows), self.block
-        if block.offset is not None:
-            x.append(("dense", np.ascontiguousarray(block.offset, dtype=np.float64)[:, None]))
+        if self.streamed is not None:
+            return self._streamed_rows(self.streamed)
+        block, n_levels = self.block, self.columns.n_levels
         weight = None if self.weight is None else self.weight / self.weight_unit
-        rules = ColumnRules(n_levels=self.settings.categories)
-        n_levels = counted_levels(block, rules, list(self.source.names)).n_levels
         has_offset, max_bins = block.offset is not None, self.settings.max_bins
-        made = core.boosting_rows(x, self.y, weight, has_offset, max_bins, n_levels, n_threads())
+        made = core.boosting_rows(
+            rows_with_offset(block), self.y, weight, has_offset, max_bins, n_levels, n_threads()
+        )
         if made is None:
-            refuse_infinite(self.block, self.source.names)
-            raise ValueError("y must be finite numbers.")
+            self.refuse()
         offset = np.zeros(len(made["y"])) if made["offset"] is None else made["offset"]
         return DistinctRows(
             made["X"], made["codes"], np.ascontiguousarray(made["codes"].T), made["n_bins"], n_levels, made["edges"],
             made["y"] / self.unit, made["weight"], offset / self.unit,
         )  # fmt: skip
+
+    def _streamed_rows(self, streamed: StreamedRows) -> DistinctRows:
+        rows, n_levels = self.distinct, self.columns.n_levels
+        edges = streamed.edges(rows, self.settings.max_bins, n_levels, self.hash_unit)
+        n_bins = np.array([len(of_column) + 1 for of_column in edges], dtype=np.uint8)
+        if n_levels is not None:
+            n_bins = np.where(n_levels > 0, n_levels, n_bins)
+        codes = streamed.codes(rows, edges, n_levels)
+        for begin in range(0, len(codes), 1 << 16):  # missing values behind the bins
+            part = codes[begin : begin + (1 << 16)]
+            np.minimum(part, n_bins, out=part)
+        offset = np.zeros(rows.n_rows) if streamed.offset is None else streamed.offset[rows.first] + 0.0
+        return DistinctRows(
+            None, codes, streamed.by_column(codes), n_bins, n_levels, edges,
+            rows.y / self.unit, rows.weight, offset / self.unit,
+        )  # fmt: skip
+
+    def asked(self, state: BoostingState) -> tuple[Array, BoostingState] | None:
+        """Distinct rows and the trees that ask them: values, or ranks among the thresholds; None: these are too many."""
+        if self.streamed is None:
+            assert self.rows.X is not None
+            return self.rows.X, state
+        inner = state.left > 0
+        is_number = inner if state.n_levels is None else inner & (state.n_levels[np.maximum(state.feature, 0)] == 0)
+        ranked = ranked_thresholds(state.feature, state.threshold, is_number, self.source.n_features)
+        if ranked is None:
+            return None
+        ranks = self.streamed.codes(self.distinct, ranked.edges, state.n_levels)
+        return ranks, replace(state, threshold=ranked.threshold)
+
+    def scores_by(self, state: BoostingState) -> Array:
+        """The scores of the distinct rows by earlier rounds."""
+        if self.streamed is None:
+            assert self.rows.X is not None
+            return state.scores(Block(self.rows.X, None, None))[0]
+        return np.concatenate(list(self.streamed.each(partial(_scores, state=state))))[self.distinct.first]
 
     @cached_property
     def loss(self) -> ScoreLoss:
@@ -217,9 +262,9 @@ class BoostingTask(GatheredRows):
             columns = np.sort(random.permutation(p)[: max(1, int(settings.max_features * p))])
         return rows.astype(np.uint32), columns.astype(np.uint32)
 
-    def block_of(self, rows: DistinctRows) -> Block:
-        """Distinct rows as the core walks them through trees."""
-        return Block(rows.X, None, None)
+
+def _scores(block: Block, state: BoostingState) -> Array:
+    return state.scores(replace(block, y=None, weight=None))[0]
 
 
 def directions_of(asked: Directions, names: list[str]) -> tuple[int, ...] | None:

@@ -9,14 +9,14 @@ trees predicts it, and the errors of these predictions are the out-of-bag error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.certificate import Certificate, unfinished
 from certifit.models.forest.state import ForestState, ForestTask
-from certifit.models.trees.task import refuse_infinite
+from certifit.models.trees.streamed import ranked_thresholds
 from certifit.runtime import core, n_threads
 from certifit.statistics.residual import UNIT
 
@@ -64,20 +64,13 @@ class ForestCertificate(Certificate):
 
 def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     """The leaves of a forest beside the rows that were drawn into them."""
-    y, weight = task.scaled()
-    paths = [*state.paths(), state.values if task.n_classes else state.values / task.y_unit]
-    seed = task.settings.random_state
-    checked = core.check_forest(task.block.rows, y, weight, *paths, task.n_classes, seed, n_threads())
-    if checked is None:
-        refuse_infinite(task.block, task.source.names)
-        raise ValueError("y must be finite numbers.")
     fault = _threshold_fault(task, state)
     if fault:
         return ForestCertificate(
             claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=state.n_trees,
             deviation=math.inf, fault=fault,
         )  # fmt: skip
-    deviation, out, n_out, target, mass = checked
+    deviation, out, n_out, target, mass = _checked(task, state)
     allowed = 16 * (float(mass.sum()) + 16) * UNIT
     error, low, high = _out_of_bag(task, out, n_out > 0, target, mass)
     value, n_asked = (deviation + UNIT) / allowed, task.settings.n_estimators
@@ -89,10 +82,32 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     )  # fmt: skip
 
 
+def _checked(task: ForestTask, state: ForestState) -> tuple[float, Array, Array, Array, Array]:
+    """The largest deviation of a leaf; per distinct row the mean of the trees that did not draw it, and their number.
+
+    Then its target and its weight. Rows that are read in passes are led by the ranks of their values: thresholds that
+    are edges of bins are few enough.
+    """
+    values = state.values if task.n_classes else state.values / task.y_unit
+    last = (values, task.n_classes, task.settings.random_state, n_threads())
+    if task.streamed is None:
+        leaves = core.check_forest(task.block.rows, *task.scaled(), *state.paths(), *last)
+    else:
+        is_number = (state.left > 0) & ~state.is_of_levels
+        ranked = ranked_thresholds(state.feature, state.threshold, is_number, task.source.n_features)
+        assert ranked is not None
+        rows, asked = task.distinct, replace(state, threshold=ranked.threshold)
+        ranks = task.streamed.codes(rows, ranked.edges, state.n_levels)
+        leaves = core.check_forest_ranks(ranks, rows.y, rows.weight, *asked.paths(), *last)
+    if leaves is None:
+        task.refuse()
+    checked: tuple[float, Array, Array, Array, Array] = leaves
+    return checked
+
+
 def _threshold_fault(task: ForestTask, state: ForestState) -> str:
     """A threshold that is no edge of a bin."""
-    y, weight = task.scaled()
-    edges = core.bin_edges(task.block.rows, y, weight, task.settings.max_bins, task.columns.n_levels, n_threads())
+    edges = task.edges
     inner = np.flatnonzero((state.left > 0) & ~state.is_of_levels)
     for j in np.unique(state.feature[inner]):
         splitting = inner[state.feature[inner] == j]

@@ -6,13 +6,11 @@ from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, is_watched
 from certifit.models.forest.state import ForestState, ForestTask
 from certifit.models.trees.solver import UNLIMITED
-from certifit.models.trees.task import refuse_infinite
 from certifit.runtime import core, n_threads
 
 
 def grow(task: ForestTask) -> Run[ForestState]:
     """A tree for every sample of the rows that is drawn."""
-    y, weight = task.scaled()
     settings, stops = task.settings, task.settings.stops
     steps = Steps(first=1)
 
@@ -21,14 +19,8 @@ def grow(task: ForestTask) -> Run[ForestState]:
             steps.add()
         return steps.is_over
 
-    grown = core.grow_forest(
-        task.block.rows,
-        y,
-        weight,
-        task.n_classes,
-        settings.n_estimators,
-        settings.n_tried(task.source.n_features),
-        settings.max_bins,
+    trees = (task.n_classes, settings.n_estimators, settings.n_tried(task.source.n_features))
+    rules = (
         UNLIMITED if stops.max_depth is None else stops.max_depth,
         stops.min_samples_split,
         stops.min_samples_leaf,
@@ -37,9 +29,14 @@ def grow(task: ForestTask) -> Run[ForestState]:
         n_threads(),
         tell if is_watched() else None,  # trees are told in order, some at a time: threads wait for one another
     )
+    if task.streamed is None:
+        grown = core.grow_forest(task.block.rows, *task.scaled(), *trees, settings.max_bins, *rules)
+    else:
+        rows, edges = task.distinct, task.edges
+        codes = task.streamed.by_column(task.streamed.codes(rows, edges, task.columns.n_levels))
+        grown = core.grow_forest_codes(codes, edges, rows.y, rows.weight, *trees, *rules)
     if grown is None:
-        refuse_infinite(task.block, task.source.names)
-        raise ValueError("y must be finite numbers.")
+        task.refuse()
     if not task.n_classes:
         grown["values"] = grown["values"] * task.y_unit
     grown |= {"sets": grown["sets"].reshape(-1, 4), "n_levels": task.columns.n_levels}

@@ -7,14 +7,15 @@ values has a row per leaf, in the order of the nodes: shares of the classes, or 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.minimise.steps import full_row
-from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
-from certifit.models.trees.task import LEAST_UNIT, GatheredRows, Stops
+from certifit.models.trees.columns import NO_RULES, ColumnRules
+from certifit.models.trees.task import BYTES_PER_ROW, LEAST_UNIT, GatheredRows, Stops
 from certifit.runtime import core, n_threads
 
 
@@ -95,8 +96,18 @@ class ForestTask(GatheredRows):
     """Rows, and how trees are drawn from them and grown."""
 
     def __init__(self, source: Source, settings: ForestSettings, n_classes: int = 0) -> None:
-        super().__init__(source, n_classes)
+        held = BYTES_PER_ROW + 8 * max(n_classes, 1) + settings.n_estimators  # a byte per tree says which rows it drew
+        super().__init__(source, n_classes, settings.columns, held)
         self.settings = settings
-        self.columns = counted_levels(self.block, settings.columns, list(source.names))
         if not n_classes and not LEAST_UNIT**0.5 <= self.y_unit <= LEAST_UNIT**-0.5:
             raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
+
+    @cached_property
+    def edges(self) -> list[Array]:
+        """The edges of the bins of every column."""
+        n_levels, max_bins = self.columns.n_levels, self.settings.max_bins
+        if self.streamed is not None:
+            return self.streamed.edges(self.distinct, max_bins, n_levels, self.hash_unit)
+        y, weight = self.scaled()
+        edges: list[Array] | None = core.bin_edges(self.block.rows, y, weight, max_bins, n_levels, n_threads())
+        return self.refuse() if edges is None else edges

@@ -18,12 +18,14 @@ certificate states how small the loss of a tree of its depth on the grid of thre
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.source import Block
 from certifit.models.certificate import Certificate
-from certifit.models.trees.columns import column_of
+from certifit.models.trees.columns import MOST_LEVELS, column_of
 from certifit.models.trees.state import TreeState
 from certifit.models.trees.task import POWERS, TreeTask
 from certifit.statistics.residual import UNIT
@@ -100,13 +102,13 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
     """The numbers of a tree beside those that the rows give. against_best: its loss beside the least of its depth."""
     # Where values lie beside thresholds matters where these are not edges of bins; infinite ones are none.
     with_ranges = task.splitting.max_bins is None or bool(np.isinf(state.threshold).any())
-    walked = state.walk(task.block, with_ranges=with_ranges)
-    fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(task, state, walked.leaves)
+    walked = _joined(task.each(partial(_walked, state=state, with_ranges=with_ranges)))
+    fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(state, walked.seen)
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
     derived = (_classes if task.n_classes else _numbers)(task, state, walked.leaves)
     deviation = (derived.deviation(task, state) + UNIT) * (1 + 8 * UNIT * derived.size)  # the unit is rounded too
-    allowed = 16 * (task.block.n_rows + 16) * UNIT * derived.size
+    allowed = 16 * (task.n_rows + 16) * UNIT * derived.size
     fault = _direction_fault(task, state, allowed * derived.unit * task.y_unit)
     certificate = _certificate(state, np.inf if fault else deviation / allowed, deviation, fault)
     if fault:
@@ -180,18 +182,40 @@ def _edge_fault(task: TreeTask, state: TreeState, nodes: Array, is_last: Array) 
     )
 
 
-def _level_fault(task: TreeTask, state: TreeState, leaves: Array) -> str:
-    """A node that sends some of the levels that none of its rows has left, and others right."""
+@dataclass(frozen=True)
+class _WalkedRows:
+    """Rows on their way. seen: per node that splits a category, whether a row there has each level."""
+
+    leaves: Array
+    below: Array
+    above: Array
+    seen: Array
+
+
+def _walked(block: Block, state: TreeState, with_ranges: bool) -> _WalkedRows:
+    walked = state.walk(block, with_ranges=with_ranges)
     nodes = np.flatnonzero(state.is_of_levels)
-    if not len(nodes):
+    seen = np.zeros((len(nodes), MOST_LEVELS), dtype=bool)
+    for k, node in enumerate(nodes.tolist()):
+        codes = column_of(block, int(state.feature[node]))[np.isin(walked.leaves, _leaves_below(state, node))]
+        seen[k, codes[~np.isnan(codes)].astype(np.int64)] = True
+    return _WalkedRows(walked.leaves, walked.below, walked.above, seen)
+
+
+def _joined(parts: list[_WalkedRows]) -> _WalkedRows:
+    """All rows, from those of every part of them."""
+    below, above, seen = ([getattr(part, name) for part in parts] for name in ("below", "above", "seen"))
+    leaves = parts[0].leaves if len(parts) == 1 else np.concatenate([part.leaves for part in parts])
+    return _WalkedRows(leaves, np.max(below, axis=0), np.min(above, axis=0), np.any(seen, axis=0))
+
+
+def _level_fault(state: TreeState, seen: Array) -> str:
+    """A node that sends some of the levels that none of its rows has left, and others right."""
+    if state.n_levels is None:
         return ""
-    assert state.n_levels is not None
-    for node in nodes.tolist():
-        rows = np.isin(leaves, _leaves_below(state, node))
-        codes = column_of(task.block, int(state.feature[node]))[rows]
-        seen = np.unique(codes[~np.isnan(codes)]).astype(np.int64)
+    for k, node in enumerate(np.flatnonzero(state.is_of_levels).tolist()):
         left = np.array(state.levels_left(node), dtype=np.int64)
-        unseen = np.setdiff1d(np.arange(int(state.n_levels[state.feature[node]])), seen)
+        unseen = np.flatnonzero(~seen[k, : int(state.n_levels[state.feature[node]])])
         if 0 < np.isin(unseen, left).sum() < len(unseen):
             return (
                 f"node {node} sends some levels that none of its rows has left and others right. The tree was changed, "

@@ -100,7 +100,7 @@ def counted_levels(block: Block, rules: ColumnRules, names: list[str]) -> Column
         if len(wrong):
             raise ValueError(
                 f"Column {names[j]!r} is a category and must hold codes, whole numbers from 0 to {MOST_LEVELS - 1}. "
-                f"Row {wrong[0]} does not. Number its levels from 0, and pool rare ones."
+                f"Row {block.first_row + wrong[0]} does not. Number its levels from 0, and pool rare ones."
             )
         n_levels[j] = 1 + int(np.nanmax(x, initial=0.0))
     return ColumnRules(rules.direction, n_levels)

@@ -34,14 +34,10 @@ def stopped(tree: TreeState, stops: Stops) -> TreeState:
 
 def full_tree(task: TreeTask, max_depth: int) -> TreeState:
     """The greedy tree of a task before it is pruned."""
-    y, weight = task.scaled()
     stops, splitting, unit = task.stops, task.splitting, task.impurity_unit
     if np.isinf(unit):
         raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
-    grown = core.grow_tree(
-        task.block.rows,
-        y,
-        weight,
+    plan = (
         task.criterion,
         task.n_classes,
         max_depth,
@@ -50,10 +46,15 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
         float(stops.min_impurity_decrease) / unit,
         splitting.columns.direction,
         splitting.columns.n_levels,
-        0 if splitting.max_bins is None else int(splitting.max_bins),
-        splitting.edges,
-        n_threads(),
     )
+    if task.streamed is None:
+        y, weight = task.scaled()
+        max_bins = 0 if splitting.max_bins is None else int(splitting.max_bins)
+        grown = core.grow_tree(task.block.rows, y, weight, *plan, max_bins, splitting.edges, n_threads())
+    else:
+        rows, edges = task.distinct, task.edges or []
+        codes = task.streamed.codes(rows, edges, splitting.columns.n_levels)
+        grown = core.grow_codes(codes, edges, rows.y, rows.weight, *plan, n_threads())
     if grown is None:
         task.refuse()
     values = grown["values"] * (task.weight_unit if task.n_classes else task.y_unit)

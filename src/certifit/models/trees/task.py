@@ -9,9 +9,10 @@ poisson         mean of y log(y / mean): half the mean deviance
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NoReturn
+from functools import cached_property, partial
+from typing import NoReturn, TypeVar
 
 import numpy as np
 
@@ -20,12 +21,16 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
-from certifit.runtime import check_memory, core, n_threads
+from certifit.models.trees.streamed import Distinct, StreamedRows, counted_rows
+from certifit.runtime import check_memory, core, memory_limit, n_threads
 
 POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
 LEAST_UNIT = 2.0**-1000  # of an impurity
 FAR = 2.0**100  # of a weight from 1
 BYTES_PER_VALUE = 8 + 8 + 4  # of a column in float64, its sorted entries, and those of subtrees
+BYTES_PER_ROW = 96  # targets, weights, leaves, the order of rows, and what they add to histograms
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -50,28 +55,78 @@ class Splitting:
 
 
 class GatheredRows:
-    """All rows in memory; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number."""
+    """All rows of a fit; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number.
 
-    def __init__(self, source: Source, n_classes: int) -> None:
+    They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the rows
+    exceed the memory budget, they are read in passes (`streamed`). Both have the same bits.
+    """
+
+    def __init__(
+        self, source: Source, n_classes: int, rules: ColumnRules = NO_RULES, bytes_per_row: int | None = None
+    ) -> None:
         self.source, self.n_classes = source, n_classes
-        rows = source.gather()
-        if rows.y is None:
+        rows = source.gather() if bytes_per_row is None else gathered_within_budget(source)
+        self.streamed: StreamedRows | None = None
+        self._block: Block | None = None
+        if rows is None and bytes_per_row is not None:
+            self.streamed = StreamedRows(source, n_classes, rules, bytes_per_row)
+            self.columns = replace(rules, n_levels=self.streamed.n_levels)
+            return
+        if rows is None or rows.y is None:
             raise ValueError("A tree needs a target.")
-        self.block = _counted(rows, n_classes)
-        if self.block.n_rows == 0:
+        self._block = counted_rows(rows, n_classes)
+        if self.n_rows == 0:
             raise ValueError("All weights are zero. A fit needs a row of positive weight.")
-        size = float(self.block.n_rows) * source.n_features * BYTES_PER_VALUE
-        check_memory(size, f"A tree on {self.block.n_rows:,} rows of {source.n_features:,} columns", "Sample rows.")
+        size = float(self.n_rows) * source.n_features * BYTES_PER_VALUE
+        check_memory(size, f"A tree on {self.n_rows:,} rows of {source.n_features:,} columns", "Sample rows.")
+        self.columns = counted_levels(self._block, rules, list(source.names))
+
+    @property
+    def block(self) -> Block:
+        """All rows, in memory."""
+        if self._block is None:
+            raise MemoryError(
+                f"This needs all rows in memory, and they exceed the limit of {memory_limit() / 2**30:.3g} GiB. Sample "
+                "rows, or allow more with certifit.memory(bytes)."
+            )
+        return self._block
+
+    def each(self, f: Callable[[Block], Result]) -> list[Result]:
+        """f of all rows, or of the rows of every stretch in order."""
+        return [f(self.block)] if self.streamed is None else list(self.streamed.each(f))
+
+    @cached_property
+    def distinct(self) -> Distinct:
+        """Distinct rows, of those that are read in passes: y and weights in their units."""
+        assert self.streamed is not None
+        distinct = self.streamed.distinct(self.hash_unit, self.weight_unit)
+        return self.refuse() if distinct is None else distinct
+
+    @property
+    def hash_unit(self) -> float:
+        """What y is divided by before rows are hashed."""
+        return self.y_unit
+
+    def refuse(self) -> NoReturn:
+        """Raise for what is not finite."""
+        self.each(partial(refuse_infinite, names=list(self.source.names)))
+        raise ValueError("y must be finite numbers.")
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that count."""
+        return self.block.n_rows if self.streamed is None else self.streamed.n_rows
 
     @cached_property
     def y(self) -> Array:
         """The target as float64: numbers, or codes of classes."""
-        return np.ascontiguousarray(self.block.y, dtype=np.float64)
+        return np.ascontiguousarray(self.block.y, dtype=np.float64) if self.streamed is None else self.streamed.y
 
     @cached_property
     def weight(self) -> Array | None:
         """Weights as float64; None is 1 everywhere."""
-        return None if self.block.weight is None else np.ascontiguousarray(self.block.weight, dtype=np.float64)
+        weight = self.block.weight if self.streamed is None else self.streamed.weight
+        return None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
 
     @cached_property
     def y_unit(self) -> float:
@@ -92,7 +147,7 @@ class GatheredRows:
         """Rows, their weight, and mean and standard deviation of a number."""
         y, weight = self.scaled()
         mass = np.ones(len(y)) if weight is None else weight
-        facts = {"n_rows": self.block.n_rows, "sum_weight": float(mass.sum()) * self.weight_unit}
+        facts = {"n_rows": self.n_rows, "sum_weight": float(mass.sum()) * self.weight_unit}
         if self.n_classes:
             return facts
         mean = float(mass @ y / mass.sum())
@@ -112,12 +167,19 @@ class TreeTask(GatheredRows):
         grid: SearchGrid | None = None,
         splitting: Splitting | None = None,
     ) -> None:
-        super().__init__(source, n_classes)
         splitting = splitting or Splitting()
+        try:
+            super().__init__(
+                source, n_classes, splitting.columns, None if splitting.max_bins is None else BYTES_PER_ROW
+            )
+        except MemoryError as error:
+            if splitting.max_bins is not None or grid is not None:
+                raise
+            raise MemoryError(f"{error} A tree with max_bins=255 reads rows in passes.") from None
         self.criterion, self.stops = criterion, stops
         self.is_greedy, self.grid = grid is None, grid or SearchGrid()
         self._optima: dict[int, Optimum] = {}
-        self.splitting = replace(splitting, columns=counted_levels(self.block, splitting.columns, source.names))
+        self.splitting = replace(splitting, columns=self.columns)
         if n_classes > 2 and self.splitting.columns.has_directions:
             raise ValueError(f"monotonic_cst needs a number or two classes. There are {n_classes} classes.")
 
@@ -128,6 +190,8 @@ class TreeTask(GatheredRows):
             return self.splitting.edges
         y, weight = self.scaled()
         n_levels = self.splitting.columns.n_levels
+        if self.streamed is not None:
+            return self.streamed.edges(self.distinct, int(self.splitting.max_bins), n_levels, self.hash_unit)
         edges: list[Array] | None = core.bin_edges(
             self.block.rows, y, weight, int(self.splitting.max_bins), n_levels, n_threads()
         )
@@ -138,11 +202,6 @@ class TreeTask(GatheredRows):
         if depth not in self._optima:
             self._optima[depth] = best_tree(self, depth)
         return self._optima[depth]
-
-    def refuse(self) -> NoReturn:
-        """Raise for what is not finite."""
-        refuse_infinite(self.block, self.source.names)
-        raise ValueError("y must be finite numbers.")
 
     @property
     def impurity_unit(self) -> float:
@@ -163,12 +222,13 @@ def refuse_infinite(block: Block, names: list[str]) -> None:
     refuse_nonfinite(Memory.of(replace(block, X=filled), names=names))
 
 
-def _counted(rows: Block, n_classes: int) -> Block:
-    """Rows of positive weight that have a class."""
-    is_counted = np.ones(rows.n_rows, dtype=bool) if rows.weight is None else np.asarray(rows.weight) > 0
-    if n_classes:
-        is_counted &= np.asarray(rows.y) >= 0
-    return rows if is_counted.all() else rows.where(is_counted)
+def gathered_within_budget(source: Source) -> Block | None:
+    """All rows, where they and what trees make of them fit the memory budget."""
+    try:
+        rows = source.gather(int(memory_limit() * 8 / BYTES_PER_VALUE))
+    except MemoryError:
+        return None
+    return rows if float(rows.n_rows) * source.n_features * BYTES_PER_VALUE <= memory_limit() else None
 
 
 def _unit(values: Array) -> float:
