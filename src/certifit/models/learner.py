@@ -165,6 +165,7 @@ class Verb(Enum):
     REDUCE = "reduce"  # sums over blocks
     VISIT = "visit"  # one block after the other, in order
     GATHER = "gather"  # all rows in memory
+    BINS = "bins"  # all rows in memory; where they do not fit, one byte per value
 
 
 class Keeps(Enum):

@@ -93,7 +93,7 @@ ROWS = (
         _GROWTH,
         ("monotonic_cst", "categorical_features", "encoder"),
         always(Answer.CLASSES),
-        always(Verb.GATHER),
+        always(Verb.BINS),
         sections=always(("splits", "rounds")),
         commands=(_command("boosting", CLASSES),),
         record="models.boosting.modelfile:CLASSIFIER",
@@ -111,7 +111,7 @@ ROWS = (
             **_GROWTH,
         },
         ("monotonic_cst", "categorical_features", "encoder"),
-        verb=always(Verb.GATHER),
+        verb=always(Verb.BINS),
         sections=always(("splits", "rounds")),
         commands=(
             _command("regression-boosting", QUANTITY),

@@ -193,8 +193,8 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
 
     Columns are cut into at most max_bins bins. A split takes most from the second-order model of the loss. Rows that
     are equal in every column and in y are one row with their weights added, in the order of a hash: neither the order
-    of rows nor copies instead of weights change a fit. Missing values (NaN) go to the better side. All rows are held in
-    memory.
+    of rows nor copies instead of weights change a fit. Missing values (NaN) go to the better side. Rows beyond the
+    limit of `cf.memory` are read in passes.
 
     Parameters
     ----------

@@ -125,9 +125,7 @@ class BoostingTask(GatheredRows):
         block, n_levels = self.block, self.columns.n_levels
         weight = None if self.weight is None else self.weight / self.weight_unit
         has_offset, max_bins = block.offset is not None, self.settings.max_bins
-        made = core.boosting_rows(
-            rows_with_offset(block), self.y, weight, has_offset, max_bins, n_levels, n_threads()
-        )
+        made = core.boosting_rows(rows_with_offset(block), self.y, weight, has_offset, max_bins, n_levels, n_threads())
         if made is None:
             self.refuse()
         offset = np.zeros(len(made["y"])) if made["offset"] is None else made["offset"]
@@ -153,7 +151,7 @@ class BoostingTask(GatheredRows):
         )  # fmt: skip
 
     def asked(self, state: BoostingState) -> tuple[Array, BoostingState] | None:
-        """Distinct rows and the trees that ask them: values, or ranks among the thresholds; None: these are too many."""
+        """Distinct rows and the trees that ask them: values, or ranks among thresholds; None: these are too many."""
         if self.streamed is None:
             assert self.rows.X is not None
             return self.rows.X, state

@@ -109,7 +109,8 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
     the Gini impurity between bins. Rows that are equal in every column and in y are one row with their weights added,
     and rows are numbered by a hash of their values: neither the order of rows nor copies instead of weights change a
     forest. As many rows are drawn as the weights add up to, where they are whole numbers, else as there are rows.
-    Missing values (NaN) go to the side where they decrease more. All rows are held in memory.
+    Missing values (NaN) go to the side where they decrease more. Rows beyond the limit of `cf.memory` are read in
+    passes.
 
     Parameters
     ----------

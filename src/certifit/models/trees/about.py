@@ -12,6 +12,7 @@ from certifit.models.learner import (
     Command,
     Learner,
     Option,
+    Params,
     Simplicity,
     Told,
     Verb,
@@ -40,6 +41,11 @@ def _objective(told: Told) -> str:
     alpha = float(told.params["ccp_alpha"])
     cost = f"; then minimised over subtrees: impurity + {alpha:g} leaves" if alpha else ""
     return f"decreased by every split, greedily: sum over leaves of share x ({impurity}){cost}"
+
+
+def _verb(params: Params) -> Verb:
+    """A tree that tries all thresholds needs all values."""
+    return Verb.GATHER if params["max_bins"] is None else Verb.BINS
 
 
 def _work(n_rows: int, n_columns: int) -> float:
@@ -74,7 +80,7 @@ ROWS = (
         {"criterion": choice("gini", "gini", "entropy"), **_STOPS},
         ("monotonic_cst", "categorical_features", "encoder"),
         always(Answer.CLASSES),
-        always(Verb.GATHER),
+        _verb,
         sections=always(("splits", "tree")),
         commands=(
             Command(
@@ -97,7 +103,7 @@ ROWS = (
         Words("a regression tree ({criterion})", "impurity", goal=DERIVED, stores=LEAVES, is_squared=False),
         {"criterion": choice("squared_error", "squared_error", "poisson"), **_STOPS},
         ("monotonic_cst", "categorical_features", "encoder"),
-        verb=always(Verb.GATHER),
+        verb=_verb,
         sections=always(("splits", "tree")),
         commands=(
             Command(

@@ -268,8 +268,9 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
     1e-12 of the node's impurity are equal: the lowest column, then the lowest threshold is taken. An impure node is
     split even where nothing decreases, as the root of XOR. The class of a leaf is the one of most weight, the first of
     equal ones. Missing values (NaN) go to the side where they decrease more, the right one of equal sides; where a node
-    saw none, to the side of more rows. All rows are held in memory. The tree does not depend on the order of the rows,
-    and a monotone change of a column changes thresholds only.
+    saw none, to the side of more rows. All rows are held in memory; with max_bins, rows beyond the limit of `cf.memory`
+    are read in passes. The tree does not depend on the order of the rows, and a monotone change of a column changes
+    thresholds only.
 
     Parameters
     ----------

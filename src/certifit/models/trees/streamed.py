@@ -172,7 +172,9 @@ class StreamedRows:
         parted = enumerate(self._begins.items())
         places = {first_row: chosen[cuts[k] : cuts[k + 1]] - begin for k, (first_row, begin) in parted}
         parts = list(self.each(partial(_picked, places=places)))
-        sample = Block(np.concatenate([part.X for part in parts]), None, None, offset=_joined([p.offset for p in parts]))
+        sample = Block(
+            np.concatenate([part.X for part in parts]), None, None, offset=_joined([p.offset for p in parts])
+        )
         y = np.concatenate([np.asarray(part.y, dtype=np.float64) for part in parts]) / unit
         if n_levels is not None and sample.offset is not None:
             n_levels = np.append(n_levels, np.uint8(0))

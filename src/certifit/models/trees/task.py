@@ -57,8 +57,8 @@ class Splitting:
 class GatheredRows:
     """All rows of a fit; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number.
 
-    They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the rows
-    exceed the memory budget, they are read in passes (`streamed`). Both have the same bits.
+    They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the
+    rows exceed the memory budget, they are read in passes (`streamed`). Both give the same bits.
     """
 
     def __init__(
