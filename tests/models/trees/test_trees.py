@@ -237,3 +237,15 @@ def test_an_offset_of_the_target_is_no_excuse_for_a_wrong_weight():
     changed = copy.copy(model)
     changed.tree_ = replace(model.tree_, weight=weight)
     assert not changed.certify(X, y).holds
+
+
+@pytest.mark.parametrize("max_bins", [None, 63])
+def test_an_offset_of_y_and_spread_weights_cost_no_split(max_bins, rng):
+    X, weight = rng.normal(size=(800, 4)), 10.0 ** rng.uniform(-6, 6, 800)
+    far = 1e11 + 2 * X[:, 0] + np.sin(3 * X[:, 1]) + 0.3 * rng.normal(size=800)
+    near = far - 1e11  # exact
+    trees = [cf.DecisionTreeRegressor(max_depth=4, max_bins=max_bins).fit(X, y, weight).tree_ for y in (near, far)]
+    assert np.array_equal(trees[0].feature, trees[1].feature)
+    assert np.array_equal(trees[0].threshold, trees[1].threshold)
+    assert np.allclose(trees[0].impurity, trees[1].impurity, rtol=1e-9, atol=1e-12)
+    assert np.allclose(trees[0].values, trees[1].values - 1e11, atol=1e-4)

@@ -136,7 +136,7 @@ class BoostingTask(GatheredRows):
 
     def _streamed_rows(self, streamed: StreamedRows) -> DistinctRows:
         rows, n_levels = self.distinct, self.columns.n_levels
-        edges = streamed.edges(rows, self.settings.max_bins, n_levels, self.hash_unit)
+        edges = streamed.edges(rows, self.settings.max_bins, n_levels)
         n_bins = np.array([len(of_column) + 1 for of_column in edges], dtype=np.uint8)
         if n_levels is not None:
             n_bins = np.where(n_levels > 0, n_levels, n_bins)

@@ -107,7 +107,7 @@ class ForestTask(GatheredRows):
         """The edges of the bins of every column."""
         n_levels, max_bins = self.columns.n_levels, self.settings.max_bins
         if self.streamed is not None:
-            return self.streamed.edges(self.distinct, max_bins, n_levels, self.hash_unit)
+            return self.streamed.edges(self.distinct, max_bins, n_levels)
         y, weight = self.scaled()
         edges: list[Array] | None = core.bin_edges(self.block.rows, y, weight, max_bins, n_levels, n_threads())
         return self.refuse() if edges is None else edges

@@ -278,7 +278,7 @@ class _Derived:
         if task.n_classes:
             values = state.values / state.weight[:, None] - self.values
         else:
-            values = (state.values / task.y_unit - self.centre - self.values) / self.unit
+            values = ((state.values - task.y_centre) / task.y_unit - self.centre - self.values) / self.unit
         wanted = self._decreases(state)
         parts = (
             (stored - self.weight) / self.weight * self.size,  # what an offset of y costs is no excuse for weights
@@ -330,7 +330,7 @@ def _numbers(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:
     n = state.n_nodes
     weight = _added_up(state, np.bincount(leaves, weights=mass, minlength=n))
     means = _added_up(state, np.bincount(leaves, weights=mass * apart, minlength=n)) / weight
-    size = 1.0 + float(np.abs(y).max(initial=0.0)) / unit
+    size = 1.0 + float(np.abs(task.y).max(initial=0.0)) / task.y_unit / unit
     if task.criterion == "poisson":
         spread = _deviances(state, leaves, y, mass, weight, means + centre) / unit
         return _Derived(weight, means, spread / weight, unit, centre, size + abs(np.log(unit)))

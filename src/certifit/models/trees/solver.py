@@ -57,7 +57,7 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
         grown = core.grow_codes(codes, edges, rows.y, rows.weight, *plan, n_threads())
     if grown is None:
         task.refuse()
-    values = grown["values"] * (task.weight_unit if task.n_classes else task.y_unit)
+    values = grown["values"] * (task.weight_unit if task.n_classes else task.y_unit) + task.y_centre
     return TreeState(
         grown["feature"],
         grown["left"],
@@ -97,7 +97,7 @@ def measured(task: TreeTask, best: Optimum) -> TreeState:
         threshold,
         best.is_missing_left,
         weight * task.weight_unit,
-        values * (task.weight_unit if task.n_classes else task.y_unit),
+        values * (task.weight_unit if task.n_classes else task.y_unit) + task.y_centre,
         impurity * unit,
         np.maximum(decrease, 0.0) * unit,
     )

@@ -73,8 +73,8 @@ class _Told:
     hashes: tuple[Array, Array, bool]
 
 
-def _hashes(block: Block, unit: float) -> tuple[Array, Array, bool]:
-    y = np.ascontiguousarray(block.y, dtype=np.float64) / unit
+def _hashes(block: Block, unit: float, centre: float) -> tuple[Array, Array, bool]:
+    y = (np.ascontiguousarray(block.y, dtype=np.float64) - centre) / unit
     order, other, is_finite = core.hash_rows(rows_with_offset(block), y, n_threads())
     return order, other, bool(is_finite)
 
@@ -82,7 +82,7 @@ def _hashes(block: Block, unit: float) -> tuple[Array, Array, bool]:
 def _told(block: Block, rules: ColumnRules, names: list[str]) -> _Told:
     beside = (None if x is None else np.asarray(x, dtype=np.float64) for x in (block.weight, block.offset))
     n_levels = counted_levels(block, rules, names).n_levels
-    return _Told(block.first_row, np.asarray(block.y, dtype=np.float64), *beside, n_levels, _hashes(block, 1.0))
+    return _Told(block.first_row, np.asarray(block.y, dtype=np.float64), *beside, n_levels, _hashes(block, 1.0, 0.0))
 
 
 def _codes(block: Block, edges: list[Array], n_levels: Array | None) -> Array:
@@ -135,7 +135,7 @@ class StreamedRows:
         levels = [stretch.n_levels for stretch in told if stretch.n_levels is not None]
         self.n_levels: Array | None = np.max(levels, axis=0) if levels else None
         self._hashes: list[tuple[Array, Array, bool]] = [stretch.hashes for stretch in told]
-        self._distinct: dict[float, Distinct] = {}
+        self._distinct: dict[tuple[float, float], Distinct] = {}
         ends = np.cumsum([0, *(len(stretch.y) for stretch in told)])
         self._begins = {stretch.first_row: int(end) for stretch, end in zip(told, ends, strict=False)}
 
@@ -151,21 +151,22 @@ class StreamedRows:
     def _numbered(self, f: Callable[[Block], Result]) -> Iterator[tuple[int, Result | None]]:
         return iter(self.source.map(_OfCounted(f, self.n_classes)))
 
-    def distinct(self, unit: float, weight_unit: float) -> Distinct | None:
-        """Distinct rows, of y / unit; None where a value is infinite, or a target is not finite."""
-        if unit not in self._distinct:
-            hashes = self._hashes if unit == 1.0 else list(self.each(partial(_hashes, unit=unit)))
+    def distinct(self, unit: float, weight_unit: float, centre: float) -> Distinct | None:
+        """Distinct rows, of (y - centre) / unit; None where a value is infinite, or a target is not finite."""
+        is_known = unit == 1.0 and centre == 0.0
+        if (unit, centre) not in self._distinct:
+            hashes = self._hashes if is_known else list(self.each(partial(_hashes, unit=unit, centre=centre)))
             if not all(is_finite for _, _, is_finite in hashes):
                 return None
             order, other = (np.concatenate([part[k] for part in hashes]) for k in (0, 1))
-            self._hashes = [] if unit == 1.0 else self._hashes
+            self._hashes = []
             weight = None if self.weight is None else self.weight / weight_unit
-            y = self.y / unit
+            y = (self.y - centre) / unit
             first, weights = core.merge_hashes(order, other, y, weight)
-            self._distinct[unit] = Distinct(first, y[first] + 0.0, weights)
-        return self._distinct[unit]
+            self._distinct[unit, centre] = Distinct(first, y[first] + 0.0, weights)
+        return self._distinct[unit, centre]
 
-    def edges(self, distinct: Distinct, max_bins: int, n_levels: Array | None, unit: float) -> list[Array]:
+    def edges(self, distinct: Distinct, max_bins: int, n_levels: Array | None) -> list[Array]:
         """The edges of the bins of every column."""
         chosen = np.sort(distinct.first[:SAMPLE_ROWS]).astype(np.int64)
         cuts = np.searchsorted(chosen, [*self._begins.values(), self.n_rows])
@@ -175,7 +176,7 @@ class StreamedRows:
         sample = Block(
             np.concatenate([part.X for part in parts]), None, None, offset=_joined([p.offset for p in parts])
         )
-        y = np.concatenate([np.asarray(part.y, dtype=np.float64) for part in parts]) / unit
+        y = np.concatenate([np.asarray(part.y, dtype=np.float64) for part in parts])
         if n_levels is not None and sample.offset is not None:
             n_levels = np.append(n_levels, np.uint8(0))
         found: list[Array] = core.bin_edges(rows_with_offset(sample), y, None, max_bins, n_levels, n_threads())

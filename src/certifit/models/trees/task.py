@@ -27,6 +27,7 @@ from certifit.runtime import check_memory, core, memory_limit, n_threads
 POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
 LEAST_UNIT = 2.0**-1000  # of an impurity
 FAR = 2.0**100  # of a weight from 1
+CLOSE = 2.0**-10  # numbers that differ by less, relative to their size, are measured from their middle
 BYTES_PER_VALUE = 8 + 8 + 4  # of a column in float64, its sorted entries, and those of subtrees
 BYTES_PER_ROW = 96  # targets, weights, leaves, the order of rows, and what they add to histograms
 
@@ -99,7 +100,7 @@ class GatheredRows:
     def distinct(self) -> Distinct:
         """Distinct rows, of those that are read in passes: y and weights in their units."""
         assert self.streamed is not None
-        distinct = self.streamed.distinct(self.hash_unit, self.weight_unit)
+        distinct = self.streamed.distinct(self.hash_unit, self.weight_unit, self.y_centre)
         return self.refuse() if distinct is None else distinct
 
     @property
@@ -128,10 +129,20 @@ class GatheredRows:
         weight = self.block.weight if self.streamed is None else self.streamed.weight
         return None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
 
+    @property
+    def y_centre(self) -> float:
+        """What y is measured from; taking it away rounds nothing."""
+        return 0.0
+
+    @property
+    def centred(self) -> Array:
+        """The target, measured from its centre."""
+        return self.y - self.y_centre if self.y_centre else self.y
+
     @cached_property
     def y_unit(self) -> float:
         """A power of two near the largest |y|; 1 of classes: squares of y / unit neither overflow nor vanish."""
-        return 1.0 if self.n_classes else _unit(self.y)
+        return 1.0 if self.n_classes else _unit(self.centred)
 
     @cached_property
     def weight_unit(self) -> float:
@@ -141,7 +152,7 @@ class GatheredRows:
 
     def scaled(self) -> tuple[Array, Array | None]:
         """y and weights in their units: exact."""
-        return self.y / self.y_unit, None if self.weight is None else self.weight / self.weight_unit
+        return self.centred / self.y_unit, None if self.weight is None else self.weight / self.weight_unit
 
     def facts(self) -> dict[str, float]:
         """Rows, their weight, and mean and standard deviation of a number."""
@@ -152,7 +163,7 @@ class GatheredRows:
             return facts
         mean = float(mass @ y / mass.sum())
         spread = float(np.sqrt(mass @ np.square(y - mean) / mass.sum()))
-        return facts | {"target_mean": mean * self.y_unit, "target_sd": spread * self.y_unit}
+        return facts | {"target_mean": mean * self.y_unit + self.y_centre, "target_sd": spread * self.y_unit}
 
 
 class TreeTask(GatheredRows):
@@ -191,11 +202,23 @@ class TreeTask(GatheredRows):
         y, weight = self.scaled()
         n_levels = self.splitting.columns.n_levels
         if self.streamed is not None:
-            return self.streamed.edges(self.distinct, int(self.splitting.max_bins), n_levels, self.hash_unit)
+            return self.streamed.edges(self.distinct, int(self.splitting.max_bins), n_levels)
         edges: list[Array] | None = core.bin_edges(
             self.block.rows, y, weight, int(self.splitting.max_bins), n_levels, n_threads()
         )
         return edges
+
+    @cached_property
+    def y_centre(self) -> float:
+        """The middle of numbers that lie far from 0 and close together: their squares would lose their digits.
+
+        All are within a factor of two of it, so that differences from it are exact.
+        """
+        if self.criterion != "squared_error":
+            return 0.0
+        low, high = float(self.y.min()), float(self.y.max())
+        middle = low / 2 + high / 2
+        return middle if high - low < CLOSE * abs(middle) < math.inf else 0.0
 
     def optimum(self, depth: int) -> Optimum:
         """The best tree of a depth and the least loss of any; searched once."""
