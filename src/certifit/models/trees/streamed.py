@@ -80,9 +80,14 @@ def _hashes(block: Block, unit: float, centre: float) -> tuple[Array, Array, boo
 
 
 def _told(block: Block, rules: ColumnRules, names: list[str]) -> _Told:
-    beside = (None if x is None else np.asarray(x, dtype=np.float64) for x in (block.weight, block.offset))
+    y, weight, offset = (
+        None if values is None else np.asarray(values, dtype=np.float64)
+        for values in (block.y, block.weight, block.offset)
+    )
+    if y is None:
+        raise ValueError("A tree needs a target.")
     n_levels = counted_levels(block, rules, names).n_levels
-    return _Told(block.first_row, np.asarray(block.y, dtype=np.float64), *beside, n_levels, _hashes(block, 1.0, 0.0))
+    return _Told(block.first_row, y, weight, offset, n_levels, _hashes(block, 1.0, 0.0))
 
 
 def _codes(block: Block, edges: list[Array], n_levels: Array | None) -> Array:
