@@ -53,8 +53,8 @@ class BinnedGrower {
   };
 
  public:
-  BinnedGrower(const Plan& plan, const Edges& edges, const uint8_t* codes, const Kind& kind, std::vector<uint32_t>& order,
-               Branch& branch)
+  BinnedGrower(const Plan& plan, const Edges& edges, const uint8_t* codes, const Kind& kind,
+               std::vector<uint32_t>& order, Branch& branch)
       : plan_(plan), edges_(edges), codes_(codes), kind_(kind), order_(order), branch_(branch) {}
 
   // each(n, work): work(i) for every i below n. Nodes of `most_rest` rows or fewer are handed to `leave`.
@@ -371,8 +371,8 @@ bool has_whole_weights(const TreeRows& rows) {
 
 }  // namespace
 
-GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& edges, Criterion criterion, size_t n_classes, const Stops& stops,
-                      const ColumnRules& columns, Crew& crew) {
+GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& edges, Criterion criterion,
+                      size_t n_classes, const Stops& stops, const ColumnRules& columns, Crew& crew) {
   double total = 0;
   for (double w : rows.weight) total += w;
   const Plan plan{rows, criterion, n_classes, stops, columns, total};
@@ -380,8 +380,7 @@ GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& e
   std::iota(order.begin(), order.end(), 0);
   const double centre = centre_of(rows, criterion);
   if (plan.has_moments() && !columns.has_directions()) {
-    if (!rows.is_weighted && n_classes == 2)
-      return grow_kind(plan, edges, codes, CountsKind(plan, codes), order, crew);
+    if (!rows.is_weighted && n_classes == 2) return grow_kind(plan, edges, codes, CountsKind(plan, codes), order, crew);
     if (has_whole_weights(rows)) {
       std::vector<double> moment(rows.n_rows);
       for (size_t i = 0; i < rows.n_rows; ++i) moment[i] = rows.weight[i] * (rows.y[i] - centre);

@@ -59,6 +59,7 @@ struct ForestCheck {
   std::vector<double> out, n_out, target, weight;
 };
 template <class Number>
-ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed, size_t n_classes, Crew& crew);
+ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed,
+                         size_t n_classes, Crew& crew);
 
 }  // namespace certifit

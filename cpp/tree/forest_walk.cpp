@@ -90,8 +90,7 @@ double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& 
     }
   };
   lead(X, rows.n_columns, forest, tree, places, add);
-  if (divides_unseen_levels(X, rows.n_columns, forest, tree, places))
-    return std::numeric_limits<double>::infinity();
+  if (divides_unseen_levels(X, rows.n_columns, forest, tree, places)) return std::numeric_limits<double>::infinity();
   double worst = 0;
   for (size_t leaf = 0; leaf < n_leaves; ++leaf)
     for (size_t c = 0; c < forest.width; ++c) {

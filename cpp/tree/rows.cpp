@@ -62,7 +62,8 @@ uint64_t mixed(uint64_t x) {
 
 // f(row, hash) of every row, whose numbers are eaten one after the other, y first. Whether all are as they should be.
 template <class Use>
-bool hash_each(const DenseRows& dense, const Rows& rows, const double* y, Crew& crew, uint64_t step, int turn, Use use) {
+bool hash_each(const DenseRows& dense, const Rows& rows, const double* y, Crew& crew, uint64_t step, int turn,
+               Use use) {
   std::atomic<bool> is_finite{true};
   crew.for_each_block(n_blocks(rows.n_rows), [&](size_t block) {
     const size_t end = std::min(rows.n_rows, (block + 1) * block_rows);
@@ -91,9 +92,8 @@ struct Keys {
 
 Keys hashed(const DenseRows& dense, const Rows& rows, const double* y, const double* weight, Crew& crew) {
   std::vector<Key> keys(rows.n_rows);
-  const bool is_finite = hash_each(dense, rows, y, crew, first_step, first_turn, [&](size_t i, uint64_t hash) {
-    keys[i] = {hash, static_cast<uint32_t>(i)};
-  });
+  const bool is_finite = hash_each(dense, rows, y, crew, first_step, first_turn,
+                                   [&](size_t i, uint64_t hash) { keys[i] = {hash, static_cast<uint32_t>(i)}; });
   if (weight) std::erase_if(keys, [&](const Key& key) { return !(weight[key.row] > 0); });
   return {std::move(keys), is_finite};
 }
@@ -176,8 +176,8 @@ std::vector<double> row_after_row(const TreeRows& rows, size_t n_columns, Crew& 
 RowHashes hash_rows(const Rows& rows, const double* y, Crew& crew) {
   const DenseRows dense(rows, crew);
   RowHashes out{std::vector<uint64_t>(rows.n_rows), std::vector<uint64_t>(rows.n_rows), true};
-  out.is_finite = hash_each(dense, rows, y, crew, first_step, first_turn,
-                            [&](size_t i, uint64_t hash) { out.order[i] = hash; });
+  out.is_finite =
+      hash_each(dense, rows, y, crew, first_step, first_turn, [&](size_t i, uint64_t hash) { out.order[i] = hash; });
   hash_each(dense, rows, y, crew, second_step, second_turn, [&](size_t i, uint64_t hash) { out.other[i] = hash; });
   return out;
 }
