@@ -10,8 +10,7 @@ void row_losses(Loss loss, double parameter, size_t n, const double* y, const do
   crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
     const size_t end = std::min(n, (block + 1) * block_rows);
     with_loss(loss, parameter, [&](auto loss_of) {
-      for (size_t i = block * block_rows; i < end; i += lanes) {
-        const size_t bytes = std::min(lanes, end - i) * sizeof(double);
+      const auto at_rows = [&](size_t i, auto bytes) {
         Vec at_y = broadcast(1.0), at_z = broadcast(0.0), w = broadcast(1.0);
         std::memcpy(&at_y, y + i, bytes);
         std::memcpy(&at_z, z + i, bytes);
@@ -21,7 +20,11 @@ void row_losses(Loss loss, double parameter, size_t n, const double* y, const do
         std::memcpy(value + i, &at.value, bytes);
         std::memcpy(slope + i, &g, bytes);
         std::memcpy(curvature + i, &h, bytes);
-      }
+      };
+      size_t i = block * block_rows;
+      for (; i + lanes <= end; i += lanes)
+        at_rows(i, std::integral_constant<size_t, sizeof(Vec)>{});  // a known size is no call
+      if (i < end) at_rows(i, (end - i) * sizeof(double));
       return true;
     });
   });

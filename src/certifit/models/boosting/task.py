@@ -248,17 +248,23 @@ class BoostingTask(GatheredRows):
                 )
         return is_trained
 
+    @cached_property
+    def _all(self) -> tuple[Array, Array]:
+        """All rows that are trained on, and all columns."""
+        return np.flatnonzero(self.trained).astype(np.uint32), np.arange(self.source.n_features, dtype=np.uint32)
+
     def drawn(self, number: int) -> tuple[Array, Array]:
         """Rows and columns of a round, ascending."""
-        rows, p, settings = np.flatnonzero(self.trained), self.source.n_features, self.settings
-        columns = np.arange(p)
-        random = self._random(number)
+        (rows, columns), settings = self._all, self.settings
+        if settings.subsample == 1 and settings.max_features == 1:
+            return rows, columns
+        random, p = self._random(number), len(columns)
         if settings.subsample < 1:
             chosen = rows[random.random(len(rows)) < settings.subsample]
             rows = chosen if len(chosen) else rows
         if settings.max_features < 1:
-            columns = np.sort(random.permutation(p)[: max(1, int(settings.max_features * p))])
-        return rows.astype(np.uint32), columns.astype(np.uint32)
+            columns = np.sort(random.permutation(p)[: max(1, int(settings.max_features * p))]).astype(np.uint32)
+        return rows, columns
 
 
 def _scores(block: Block, state: BoostingState) -> Array:
