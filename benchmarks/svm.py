@@ -1,6 +1,7 @@
 """Support vector machines beside libsvm (scikit-learn's SVC) and scikit-learn-intelex: CPU seconds, gaps, accuracy.
 
     OMP_NUM_THREADS=2 python benchmarks/svm.py [N_ROWS ...]
+    OMP_NUM_THREADS=2 python benchmarks/svm.py folds N_ROWS     5 values of C x 5 folds, beside their grid searches
 
 Gaussian kernel of the same width, C = 1, 20 columns; runs in turn, the least of each. The certificate is part of
 certifit's fit; `proof` is its share. Violations of the conditions of the optimum and gaps are those of certifit's
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC as TheirSVC
 
 import certifit as cf
@@ -42,11 +44,11 @@ def peers() -> dict[str, type]:
     return found | {"sklearnex": IntelSVC}
 
 
-def timed(runs: dict[str, Callable[[], object]]) -> tuple[dict[str, float], dict[str, object]]:
+def timed(runs: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> tuple[dict[str, float], dict[str, object]]:
     """The least CPU seconds of each run, and what it returned last."""
     seconds: dict[str, float] = {}
     results: dict[str, object] = {}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, run in runs.items():
             began = time.process_time()
             results[name] = run()
@@ -81,6 +83,28 @@ def main(n_rows: int) -> None:
         )
 
 
+def folds(n_rows: int) -> None:
+    """C = 0.01 to 100 of a row on five folds; one run of each, accuracies of cross-validation side by side."""
+    X, y = problem(n_rows)
+    width = float(np.sqrt(COLUMNS * X.var() / 2))
+    kernel, gamma = cf.kernels.Gaussian(width), 1 / (2 * width**2)
+    cv, values = StratifiedKFold(5, shuffle=True, random_state=0), [0.01, 0.1, 1.0, 10.0, 100.0]
+    alphas = [cf.alpha_from_C(C, n_rows * 4 // 5) for C in values]
+    model = cf.SVC(kernel=kernel, cache_size=CACHE)
+    runs = {"certifit": lambda: cf.CrossValidated(model, {"alpha": alphas}, cv=cv, refit=False).fit(X, y)}
+    for name, peer in peers().items():
+        grid = GridSearchCV(peer(gamma=gamma, cache_size=CACHE), {"C": values}, cv=cv, refit=False)
+        runs[name] = lambda grid=grid: grid.fit(X, y)
+    seconds, found = timed(runs, rounds=1)
+    for name, search in found.items():
+        means = " ".join(f"{mean:.4f}" for mean in search.cv_results_["mean_test_score"])
+        ratio = seconds[name] / seconds["certifit"]
+        print(f"folds {n_rows:,} x {COLUMNS}  {name:10} {seconds[name]:8.2f} s  {ratio:5.1f}x  accuracy {means}")
+
+
 if __name__ == "__main__":
-    for size in sys.argv[1:] or ("10000",):
-        main(int(size))
+    if sys.argv[1:2] == ["folds"]:
+        folds(int(sys.argv[2]))
+    else:
+        for size in sys.argv[1:] or ("10000",):
+            main(int(size))

@@ -13,7 +13,7 @@ import click
 
 from certifit.cli.paths import listed_names
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
-from certifit.models.learner import Command, Learner, Option, Param, Simplicity
+from certifit.models.learner import Answer, Command, Learner, Option, Param, Simplicity
 from certifit.models.table import LEARNERS
 
 AUTO = "auto"
@@ -334,7 +334,9 @@ def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
     best = (
         "the best on rows it did not see (a simpler one where it is within one standard error), of those quick enough"
     )
-    return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}."
+    margins = [name for name in names if KINDS[name].learner.answers({}) is Answer.MARGINS]
+    why = f"Of classes it ranks probabilities, which {_and(margins)} do not tell: ask for these by name."
+    return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}. {why}"
 
 
 def _and(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from sklearn.utils import Tags
@@ -13,6 +14,8 @@ from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.kernels import Function, Gaussian, Kernel
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.models.estimator import StateT, TaskEstimator, TaskT
+from certifit.models.folds import Candidate
+from certifit.models.kernel.folds import OpenColumns
 from certifit.models.kernel.task import PRECOMPUTED, KernelRows, Standard, dense_rows
 from certifit.models.learner import Told
 
@@ -42,6 +45,7 @@ def kernel_of(kernel: UserKernel) -> Kernel | None:
 class KernelModel(TaskEstimator[TaskT, StateT]):
     """A model with a kernel that keeps rows: X_fit_ as the kernel sees them, and their coefficients dual_coef_."""
 
+    alpha: float | None
     kernel: UserKernel
     standardize: bool
     kernel_: Kernel | None
@@ -87,6 +91,20 @@ class KernelModel(TaskEstimator[TaskT, StateT]):
                 "nearer."
             )
         return sums
+
+    def _fold_columns(self, source: Source) -> tuple[Source, OpenColumns | None]:
+        """The encoded columns, and the same with every gap marked, where there are any."""
+        if not source.is_table:
+            return source, None
+        encoder = self._fitted_encoder(source)
+        opened, gaps, kept = encoder.opened()
+        return source.through(encoder), OpenColumns(source.through(opened), gaps, kept) if gaps else None
+
+    def _strength_of(self, candidate: Candidate) -> float | None:
+        model = copy(self)
+        model.alpha = candidate.get("alpha", self.alpha)
+        model._check_parameters()
+        return None if model.alpha is None else float(model.alpha)
 
     def _refuse_refuted(self, rows: KernelRows, allowed: bool = False) -> None:
         """Refuse a kernel that the rows show not to be Mercer, with what shows it."""

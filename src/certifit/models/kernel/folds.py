@@ -71,7 +71,7 @@ class KernelPart:
     alphas: Alphas
     fit_intercept: bool
     standardize: bool
-    seed: int
+    seed: int = 0
 
     @cached_property
     def rows(self) -> KernelRows:
@@ -123,7 +123,7 @@ class _Target:
 @one_blas_thread
 def _path(part: KernelPart, rounds: Sequence[Splits], with_rows: bool) -> FoldPath:
     rows, target = part.rows, _Target(part.rows)
-    sides = _sides(part, target, rounds)
+    sides = sides_of(part, target.weight, rounds)
     shape = (len(part.alphas), len(sides))
     train, validation = np.zeros(shape), np.zeros(shape)
     totals, weights, null = np.zeros((2, len(sides))), np.zeros((2, len(sides))), np.zeros(len(sides))
@@ -140,13 +140,13 @@ def _path(part: KernelPart, rounds: Sequence[Splits], with_rows: bool) -> FoldPa
     return FoldPath(train, validation, *sides_of_all, null, target.in_units, held_out=held_out)
 
 
-def _sides(part: KernelPart, target: _Target, rounds: Sequence[Splits]) -> list[tuple[Array, Array]]:
+def sides_of(part: KernelPart, weight: Array, rounds: Sequence[Splits]) -> list[tuple[Array, Array]]:
     """Weights of all rows in the training and the validation set of every split."""
     sides = []
     for splits in rounds:
         cells = splits.cells.of(part.rows.gathered)[part.rows.seen]
         for times in zip(splits.train, splits.validation, strict=True):
-            train, validation = (np.append(side, 0.0)[cells] * target.weight for side in times)
+            train, validation = (np.append(side, 0.0)[cells] * weight for side in times)
             if not train.any():
                 raise ValueError("A training set has no rows. Use fewer folds.")
             sides.append((train, validation))
@@ -167,7 +167,7 @@ def _of_group(part: KernelPart, target: _Target, weights: Sequence[Array]) -> It
     kernel = part.rows.kernel
     fitted: list[Array] | None = None
     if kernel is not None and min(fit.trained.sum() for fit in fits) > MOST_EIGEN:
-        fitted = _together(part, kernel, _points(part, weights[0]), fits)
+        fitted = _together(part, kernel, points_of(part, weights[0]), fits)
     for at, (fit, weight) in enumerate(zip(fits, weights, strict=True)):
         values = fitted[at] if fitted is not None else _alone(part, fit, weight)
         shift = fit.share @ (target.y[:, None] - fit.level - values) if part.fit_intercept else 0.0
@@ -215,7 +215,7 @@ def _alone(part: KernelPart, fit: _Training, weight: Array) -> Array:
     if rows.kernel is None:
         dual = _by_eigenvalues(rows.matrix[np.ix_(trained, trained)], share, right, fit.alphas, part.fit_intercept)
         return multiply(rows.matrix[:, trained], dual)
-    points = _points(part, weight)
+    points = points_of(part, weight)
     some = np.ascontiguousarray(points[trained])
     check_memory(8.0 * 2.5 * len(some) ** 2, f"Folds of a kernel of {len(points):,} rows", "Sample rows.")
     G = rows.kernel.matrix(some)
@@ -223,7 +223,7 @@ def _alone(part: KernelPart, fit: _Training, weight: Array) -> Array:
     return rows.kernel.times(points, some, solve(G, share, right, fit.alphas, part.fit_intercept))
 
 
-def _points(part: KernelPart, weight: Array) -> Array:
+def points_of(part: KernelPart, weight: Array) -> Array:
     """All rows as a fit to those of positive weight sees them."""
     rows, trained = part.rows, weight > 0
     raw = rows.raw if part.opened is None else part.opened.filled(rows.seen, weight)

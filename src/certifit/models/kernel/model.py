@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 from sklearn.base import clone
 
@@ -12,11 +10,11 @@ from certifit.data.source import Block, Source
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
-from certifit.models.folds import Candidate, Grid, Rounds, Subsets, shared_work
+from certifit.models.folds import Grid, Rounds, Subsets, shared_work
 from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.kernel.base import KernelModel, UserKernel, kernel_of
 from certifit.models.kernel.certificate import KernelCertificate, certify
-from certifit.models.kernel.folds import KernelFolds, KernelPart, OpenColumns
+from certifit.models.kernel.folds import KernelFolds, KernelPart
 from certifit.models.kernel.solver import solve
 from certifit.models.kernel.task import KernelRidgeTask, KernelState, dense_rows
 from certifit.statistics.cell_sums import Store
@@ -140,20 +138,6 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
             settings = (bool(model.fit_intercept), bool(model.standardize), int(model.random_state))
             parts.append(KernelPart(columns, opened, kernel, places, alphas, *settings))
         return KernelFolds(parts, rounds)
-
-    def _fold_columns(self, source: Source) -> tuple[Source, OpenColumns | None]:
-        """The encoded columns, and the same with every gap marked, where there are any."""
-        if not source.is_table:
-            return source, None
-        encoder = self._fitted_encoder(source)
-        opened, gaps, kept = encoder.opened()
-        return source.through(encoder), OpenColumns(source.through(opened), gaps, kept) if gaps else None
-
-    def _strength_of(self, candidate: Candidate) -> float | None:
-        model = copy(self)
-        model.alpha = candidate.get("alpha", self.alpha)
-        model._check_parameters()
-        return None if model.alpha is None else float(model.alpha)
 
     def candidates(self, source: Source) -> list[dict[str, float]]:
         """Twenty values of alpha, from what hardly changes the fit to what all but flattens it."""

@@ -8,6 +8,7 @@ intercept. Targets are scaled by a power of two to a size near 1.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -107,6 +108,14 @@ class KernelRows:
             self.raw = X  # before it is standardised
             self.kernel = kernel.resolved(self.points, self.share)
 
+    def seen_as(self, points: Array) -> KernelRows:
+        """The same rows as a kernel that is proven sees them after other maps."""
+        other = copy(self)
+        for made in ("matrix", "_values"):
+            other.__dict__.pop(made, None)
+        other.points = points
+        return other
+
     @property
     def n_points(self) -> int:
         """Number of rows of positive weight."""
@@ -195,7 +204,9 @@ class KernelRows:
 
 
 def _refuse_infinite(values: Array) -> None:
-    if not np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = bool(np.isfinite(values.sum()))  # reads the matrix once, and a finite sum has finite terms
+    if not is_finite and not np.isfinite(values).all():
         raise ValueError(
             "The kernel of some rows of X is beyond the largest float64. Use standardize=True, or divide columns by "
             "a power of ten."

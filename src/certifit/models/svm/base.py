@@ -11,7 +11,7 @@ from certifit.minimise.problem import Run
 from certifit.models.kernel.base import KernelModel
 from certifit.models.svm.certificate import MarginCertificate, certify
 from certifit.models.svm.solver import solve
-from certifit.models.svm.task import MarginRun, MarginState, MarginTask, default_alphas
+from certifit.models.svm.task import ONE_VS_ONE, MarginRun, MarginState, MarginTask, default_alphas, pairs_of
 
 MEGABYTE = 2.0**20
 
@@ -55,6 +55,13 @@ class MarginModel(KernelModel[MarginTask, MarginState]):
 
     def _certified(self, task: MarginTask, state: MarginState) -> MarginCertificate:
         return certify(task, state, float(self.tol))
+
+
+def class_scores(z: Array, n_classes: int, multi_class: str) -> Array:
+    """A score per class of b + f(x) by every machine."""
+    if n_classes == 2:
+        return np.column_stack([-z[:, 0], z[:, 0]])
+    return voted(z, pairs_of(n_classes), n_classes) if multi_class == ONE_VS_ONE else z
 
 
 def voted(z: Array, pairs: list[tuple[int, int]], n_classes: int) -> Array:

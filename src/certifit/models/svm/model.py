@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
@@ -13,20 +14,16 @@ from certifit.data.user_input import UserRows
 from certifit.maps import TableEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses, codes_of
-from certifit.models.kernel.base import UserKernel
+from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets, shared_work
+from certifit.models.kernel.base import UserKernel, kernel_of
+from certifit.models.kernel.folds import KernelPart
 from certifit.models.kernel.task import dense_rows
 from certifit.models.learner import Told
-from certifit.models.svm.base import MarginModel, voted
+from certifit.models.svm.base import MEGABYTE, MarginModel, class_scores
+from certifit.models.svm.folds import Limits, MarginPart, margin_folds
 from certifit.models.svm.smo import solve_by_pairs
-from certifit.models.svm.task import (
-    ONE_VS_ONE,
-    MarginRun,
-    MarginState,
-    MarginTask,
-    class_machines,
-    default_alpha,
-    pairs_of,
-)
+from certifit.models.svm.task import MarginRun, MarginState, MarginTask, class_machines, default_alpha
+from certifit.statistics.cell_sums import Store
 
 
 class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
@@ -86,6 +83,7 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
     """
 
     has_margins = True
+    shares = ("alpha",)
 
     def __init__(
         self,
@@ -130,10 +128,31 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
     def mapped_scores(self, columns: Block) -> Array:
         """Scores of every class for rows that are mapped already."""
         z = self._mapped_sums(dense_rows(columns.X)) + self.intercepts_
-        n_classes = len(self.classes_)
-        if n_classes == 2:
-            return np.column_stack([-z[:, 0], z[:, 0]])
-        return voted(z, pairs_of(n_classes), n_classes) if self.multi_class == ONE_VS_ONE else z
+        return class_scores(z, len(self.classes_), self.multi_class)
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
+        """Fits to all training sets and alphas from one pool of rows of the kernel; None where each needs a refit.
+
+        A width "scale" is that of all rows; gaps are filled and columns standardised by the rows of each training set.
+        """
+        if isinstance(grid, Subsets) or isinstance(rounds, EachRow) or grid.classes is None:
+            return None
+        parts = []
+        for others, places in shared_work(grid.settings, self.shares):
+            model = clone(self).set_params(**others)
+            model._check_parameters()
+            kernel = kernel_of(model.kernel)
+            is_refitted = model.class_weight is not None or model.max_time is not None or model.solver == "smo"
+            if is_refitted or kernel is None or not kernel.is_proven:
+                return None
+            alphas = [model._strength_of(grid.settings[place]) for place in places]
+            columns, opened = model._fold_columns(source)
+            part = KernelPart(
+                columns, opened, kernel, places, alphas, bool(model.fit_intercept), bool(model.standardize)
+            )
+            limits = Limits(float(model.tol), int(model.max_iter), float(model.cache_size) * MEGABYTE)
+            parts.append(MarginPart(part, limits, model.multi_class, len(grid.classes)))
+        return margin_folds(parts, rounds)
 
     def _task(self, source: Source, is_fitted: bool = False) -> MarginTask:
         rows = self._kernel_rows(source, is_fitted)

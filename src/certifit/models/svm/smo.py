@@ -52,7 +52,7 @@ def _machine(task: MarginTask, machine: Machine, tol: float, max_iter: int, reco
     at = Progress(a, f)
     if not record.steps.is_over:
         sharpen(task, machine, machine.row.astype(np.int64), local, at)
-    return Solved(at.a, intercept_of(machine, local, at.a, at.f), reason)
+    return Solved(at.a, at.f, intercept_of(machine, local, at.a, at.f), reason)
 
 
 def _told(pair: Pair, places: Array, a: Array) -> dict[str, float]:

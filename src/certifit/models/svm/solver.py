@@ -89,9 +89,10 @@ class Pool:
 
 @dataclass(frozen=True)
 class Solved:
-    """Multipliers of a machine, its intercept, and why it did not converge."""
+    """Multipliers of a machine, f at the rows of its pool, its intercept, and why it did not converge."""
 
     a: Array
+    f: Array
     intercept: float
     reason: str
 
@@ -180,11 +181,20 @@ def solve_machine(
     record: Recorder,
     pool: Pool | None = None,
     start: tuple[Array, Array] | None = None,
+    *,
+    is_exact: bool = True,
 ) -> Solved:
-    """The optimum of one machine. start: multipliers, and f of them at the rows of the machine."""
-    places, local = np.unique(machine.row, return_inverse=True)
-    local = local.reshape(-1).astype(np.uint32)
-    pool = Pool(task.rows, places, cache_bytes) if pool is None else pool
+    """The optimum of one machine.
+
+    pool: of all rows, where machines share one; None is one of the rows of the machine. start: multipliers, and f of
+    them at the rows of the pool. is_exact: f is computed again in float64; without it, f has the six digits of the rows
+    in float32.
+    """
+    places, local = np.arange(task.rows.n_points), machine.row
+    if pool is None:
+        places, local = np.unique(machine.row, return_inverse=True)
+        local = local.reshape(-1).astype(np.uint32)
+        pool = Pool(task.rows, places, cache_bytes)
     at = Progress(np.zeros(len(local)), np.zeros(len(places))) if start is None else Progress(*start)
     can_step = len(places) <= MOST_SIDE and bool(np.isfinite(machine.bound).all())
     first = VIOLATION * machine.unit
@@ -202,7 +212,8 @@ def solve_machine(
             end = "stalled" if rise.is_over and end == "pause" else end
             if end == "pause" and can_step and max_iter - left > MANY * len(local):
                 end = "slow"
-        at.f = refreshed(task, machine, places, at.a)
+        if is_exact or not pool.is_single:
+            at.f = refreshed(task, machine, places, at.a)
         gap, primal, violation = measured(machine, local, at.a, at.f)
         is_close = gap <= ENOUGH * tol * primal
         if record.steps.is_over or (is_close and violation <= max(first, closeness)):
@@ -219,9 +230,9 @@ def solve_machine(
         if (is_stuck or closeness < LEAST_SINGLE * machine.unit) and not pool.widen() and is_stuck:
             reason = "Rounding in float64 prevents more. Raise alpha, or standardise columns."
             break
-    if not record.steps.is_over:
+    if is_exact and not record.steps.is_over:
         sharpen(task, machine, places, local, at)
-    return Solved(at.a, intercept_of(machine, local, at.a, at.f), reason)
+    return Solved(at.a, at.f, intercept_of(machine, local, at.a, at.f), reason)
 
 
 def step_inside(

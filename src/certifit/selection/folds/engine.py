@@ -41,6 +41,7 @@ from certifit.selection.folds.metrics import (
     PredictedScores,
     Scorer,
     Scoring,
+    accuracies,
     own_scoring,
     predicted_scores,
     row_metric,
@@ -130,7 +131,10 @@ def offered_scores(
     learner = learner_of(estimator)
     if not learner.is_ours:
         return None
-    if learner.answers(estimator.get_params(deep=False)) is Answer.NUMBER:
+    answer = learner.answers(estimator.get_params(deep=False))
+    if answer is Answer.MARGINS and row_metric(own_scoring(estimator, scoring), is_classes=True) is not accuracies:
+        return None  # margins rank rows and are no probabilities: what else is scored is left to the scorer
+    if answer is Answer.NUMBER:
         scores = _from_squares(estimator, rows, rounds, candidates, scoring, with_rows)
         if scores is not None or not (scoring is None or isinstance(scoring, str)):
             return scores
