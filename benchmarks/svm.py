@@ -91,9 +91,9 @@ def folds(n_rows: int) -> None:
     cv, values = StratifiedKFold(5, shuffle=True, random_state=0), [0.01, 0.1, 1.0, 10.0, 100.0]
     alphas = [cf.alpha_from_C(C, n_rows * 4 // 5) for C in values]
     model = cf.SVC(kernel=kernel, cache_size=CACHE)
-    runs = {"certifit": lambda: cf.CrossValidated(model, {"alpha": alphas}, cv=cv, refit=False).fit(X, y)}
+    runs = {"certifit": lambda: cf.CrossValidated(model, {"alpha": alphas}, cv=cv).fit(X, y)}
     for name, peer in peers().items():
-        grid = GridSearchCV(peer(gamma=gamma, cache_size=CACHE), {"C": values}, cv=cv, refit=False)
+        grid = GridSearchCV(peer(gamma=gamma, cache_size=CACHE), {"C": values}, cv=cv)
         runs[name] = lambda grid=grid: grid.fit(X, y)
     seconds, found = timed(runs, rounds=1)
     for name, search in found.items():

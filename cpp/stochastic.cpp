@@ -3,11 +3,13 @@
 #include <map>
 
 #include "losses.hpp"
+#include "passes/entries.hpp"
 
 namespace certifit {
 namespace {
 
-constexpr size_t ahead_rows = 6;  // rows asked for before their turn: their order is not one the processor foresees
+constexpr size_t most_fetched = 64;  // entries of a sparse row: of longer ones the processor foresees the rest
+constexpr size_t ahead_rows = 6;     // rows asked for before their turn: their order is not one the processor foresees
 
 double dot(const double* x, const double* w, size_t d) {
   Vec sum[2] = {};
@@ -36,7 +38,9 @@ class RowReader {
   const double* at(size_t row) { return read_tile(rows_, row, 1, scratch_).data; }
 
   void fetch(size_t k) const {
-    if (!rows_.is_plain || !order_.rows || k + ahead_rows >= order_.count) return;
+    if (!order_.rows || k + ahead_rows >= order_.count) return;
+    if (is_one_csr(rows_)) fetch_entries(k);
+    if (!rows_.is_plain) return;
     const Segment& s = rows_.dense[0];
     const auto* begin = static_cast<const char*>(s.values) +
                         static_cast<ptrdiff_t>(order_[k + ahead_rows] * sizeof(double)) * s.row_stride;
@@ -44,6 +48,19 @@ class RowReader {
   }
 
  private:
+  // The entries of the row that comes soon, and the place of those of the row after it; values of 8 bytes at most.
+  void fetch_entries(size_t k) const {
+    const Segment& s = rows_.thin[0];
+    const size_t index_size = s.wide_index ? 8 : 4, value_size = s.dtype == Dtype::f64 ? 8 : 4;
+    if (k + 2 * ahead_rows < order_.count)
+      __builtin_prefetch(static_cast<const char*>(s.offsets) + order_[k + 2 * ahead_rows] * index_size, 0, 2);
+    const auto [begin, end] = s.entries(order_[k + ahead_rows]);
+    const auto first = static_cast<size_t>(begin), last = std::min<size_t>(end, first + most_fetched);
+    const char *indices = static_cast<const char*>(s.indices), *values = static_cast<const char*>(s.values);
+    for (size_t at = first * index_size; at < last * index_size; at += 64) __builtin_prefetch(indices + at, 0, 2);
+    for (size_t at = first * value_size; at < last * value_size; at += 64) __builtin_prefetch(values + at, 0, 2);
+  }
+
   const Rows& rows_;
   const Order& order_;
   std::vector<double> scratch_;
@@ -260,14 +277,14 @@ class RowWeights {
   double times(size_t row, const double* x) const {
     double z = dot(x, dense_.data(), rows_.n_dense);
     if (!rows_.thin.empty())
-      rows_.for_each_entry(row, [&](size_t j, double value) { z = multiply_add(value, all_[j], z); });
+      for_each_entry(rows_, row, [&](size_t j, double value) { z = multiply_add(value, all_[j], z); });
     return z;
   }
 
   void add(size_t row, const double* x, double amount) {
     add_multiple(amount, x, dense_.data(), rows_.n_dense);
     if (!rows_.thin.empty())
-      rows_.for_each_entry(row, [&](size_t j, double value) { all_[j] = multiply_add(amount, value, all_[j]); });
+      for_each_entry(rows_, row, [&](size_t j, double value) { all_[j] = multiply_add(amount, value, all_[j]); });
   }
 
   void finish() {
@@ -282,22 +299,26 @@ class RowWeights {
 
 }  // namespace
 
-double dual_pass(const Rows& rows, const DualTask& task, const Order& order, std::vector<double>& a, Learned& state,
-                 Crew& crew) {
-  double worst = 0;
+DualPass dual_pass(const Rows& rows, const DualTask& task, const Order& order, std::vector<double>& a, Learned& state,
+                   Crew& crew) {
+  DualPass pass;
   crew.for_each_block(1, [&](size_t) {
     RowReader reader(rows, order);
     RowWeights weights(rows, state.weights);
     for (size_t k = 0; k < order.count; ++k) {
       if (k % 256 == 0 && !crew.keep_going()) return;
       reader.fetch(k);
+      if (k + ahead_rows < order.count) task.fetch(order[k + ahead_rows], a.data());
       const size_t row = order[k];
       const double* x = reader.at(row);
       const double y = task.y[row], bound = task.bound[row], last = a[row];
       const double slope = y * (state.intercept + weights.times(row, x)) - 1 + task.diagonal[row] * last;
       const double curve = task.squares[row] + task.ridge + task.diagonal[row];
+      const bool rests = (last <= 0 && slope > task.above) || (last >= bound && slope < -task.below);
+      if (!rests) pass.open.push_back(static_cast<int64_t>(row));
       if ((slope >= 0 && last <= 0) || (slope <= 0 && last >= bound) || !std::isfinite(slope)) continue;
-      worst = std::max(worst, std::fabs(slope));
+      pass.above = std::max(pass.above, slope);
+      pass.below = std::max(pass.below, -slope);
       const double best = curve > 0 ? last - slope / curve : slope < 0 ? bound : 0.0;
       const double next = std::min(std::max(best, 0.0), bound), amount = y * (next - last);
       if (amount == 0 || !std::isfinite(amount)) continue;
@@ -307,7 +328,7 @@ double dual_pass(const Rows& rows, const DualTask& task, const Order& order, std
     }
     weights.finish();
   });
-  return worst;
+  return pass;
 }
 
 void margin_steps(const Rows& rows, const double* y, const Order& order, const double* factor, const double* late,

@@ -18,6 +18,15 @@ Order checked_order(const Rows& rows, const std::optional<RowNumbers>& order) {
   return {order->data(), order->shape(0)};
 }
 
+// A vector of whole numbers, as an array that owns it.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> whole_numbers(std::vector<T>&& values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  const size_t shape[1] = {kept->size()};
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), 1, shape, owner);
+}
+
 Learned copied(const Rows& rows, const Vector& weights, double intercept) {
   check_size("weights", weights.shape(0), rows.n_columns);
   Learned state;
@@ -70,8 +79,8 @@ nb::object perceptron_pass_py(nb::list x, Vector y, std::optional<RowNumbers> or
   return nb::make_tuple(to_numpy(std::move(state.weights)), state.intercept, mistakes.count, mistakes.is_finite);
 }
 
-nb::object dual_pass_py(nb::list x, Vector y, Vector bound, Vector diagonal, Vector squares, double ridge,
-                        std::optional<RowNumbers> order, Vector a, Vector weights, double intercept) {
+nb::object dual_pass_py(nb::list x, Vector y, Vector bound, Vector diagonal, Vector squares, double ridge, double above,
+                        double below, std::optional<RowNumbers> order, Vector a, Vector weights, double intercept) {
   HeldRows held(x);
   check_rows(held.rows, y, std::nullopt, 1);
   const size_t n = held.rows.n_rows;
@@ -82,10 +91,10 @@ nb::object dual_pass_py(nb::list x, Vector y, Vector bound, Vector diagonal, Vec
   const Order checked = checked_order(held.rows, order);
   Learned state = copied(held.rows, weights, intercept);
   std::vector<double> multipliers(a.data(), a.data() + n);
-  const DualTask task{y.data(), bound.data(), diagonal.data(), squares.data(), ridge};
-  const double worst =
-      run(1, [&](Crew& crew) { return dual_pass(held.rows, task, checked, multipliers, state, crew); });
-  return nb::make_tuple(to_numpy(std::move(multipliers)), to_numpy(std::move(state.weights)), state.intercept, worst);
+  const DualTask task{y.data(), bound.data(), diagonal.data(), squares.data(), ridge, above, below};
+  DualPass pass = run(1, [&](Crew& crew) { return dual_pass(held.rows, task, checked, multipliers, state, crew); });
+  return nb::make_tuple(to_numpy(std::move(multipliers)), to_numpy(std::move(state.weights)), state.intercept,
+                        pass.above, pass.below, whole_numbers(std::move(pass.open)));
 }
 
 nb::object margin_steps_py(nb::list x, Vector y, std::optional<RowNumbers> order, Vector factor, Vector late,
@@ -111,11 +120,7 @@ nb::object row_hashes_py(nb::list x, std::optional<Vector> y, std::optional<Vect
   HeldRows held(x);
   check_rows(held.rows, y, offset, 1);
   const double* beside[2] = {data_of(y), data_of(offset)};
-  auto* kept = new std::vector<uint64_t>;
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<uint64_t>*>(p); });
-  *kept = run(threads, [&](Crew& crew) { return row_hashes(held.rows, beside, crew); });
-  const size_t shape[1] = {kept->size()};
-  return nb::cast(nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>>(kept->data(), 1, shape, owner));
+  return nb::cast(whole_numbers(run(threads, [&](Crew& crew) { return row_hashes(held.rows, beside, crew); })));
 }
 
 }  // namespace
@@ -128,8 +133,8 @@ void bind_stochastic(nb::module_& m) {
   m.def("perceptron_pass", perceptron_pass_py, "x"_a, "y"_a.noconvert(), "order"_a.noconvert().none(), "threshold"_a,
         "step"_a, "fit_intercept"_a, "weights"_a.noconvert(), "intercept"_a);
   m.def("dual_pass", dual_pass_py, "x"_a, "y"_a.noconvert(), "bound"_a.noconvert(), "diagonal"_a.noconvert(),
-        "squares"_a.noconvert(), "ridge"_a, "order"_a.noconvert().none(), "a"_a.noconvert(), "weights"_a.noconvert(),
-        "intercept"_a);
+        "squares"_a.noconvert(), "ridge"_a, "above"_a, "below"_a, "order"_a.noconvert().none(), "a"_a.noconvert(),
+        "weights"_a.noconvert(), "intercept"_a);
   m.def("margin_steps", margin_steps_py, "x"_a, "y"_a.noconvert(), "order"_a.noconvert().none(), "factor"_a.noconvert(),
         "late"_a.noconvert(), "weights"_a.noconvert(), "sums"_a.noconvert());
   m.def("row_squares", row_squares_py, "x"_a, "threads"_a);

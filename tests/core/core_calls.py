@@ -320,8 +320,13 @@ def _(rng: Rng) -> Arguments:
 def _(rng: Rng) -> Arguments:
     x, n, d = rows(rng)
     bound = np.abs(vector(rng, n)) + 0.1
-    sizes = {"bound": bound, "diagonal": np.zeros(n), "squares": np.ones(n), "ridge": 1.0, "a": bound / 2}
-    state = {"order": maybe(rng, rng.permutation(n).astype(np.int64)), "weights": vector(rng, d), "intercept": 0.5}
+    sizes = {"bound": bound, "diagonal": np.zeros(n), "squares": np.ones(n), "ridge": 1.0, "above": 0.5, "below": 0.5}
+    state = {
+        "a": bound / 2,
+        "order": maybe(rng, rng.permutation(n).astype(np.int64)),
+        "weights": vector(rng, d),
+        "intercept": 0.5,
+    }
     return {"x": x, "y": 2 * _codes_of(rng, n, 2) - 1, **sizes, **state}
 
 

@@ -22,16 +22,17 @@ from certifit.models.svm.polish import MOST_FREE, polished
 from certifit.models.svm.task import Machine
 from certifit.runtime import core
 
-FIRST_EPOCHS = 20  # of coordinate descent, before an interior point method is tried
+FIRST_EPOCHS = {"dense": 20, "sparse": 200}  # of coordinate descent, before an interior point method is tried
 MOST_EPOCHS = 2000
 MOST_STEPS = 100  # of an interior point method
 MOST_SIDE = 1000  # of its linear system
 MOST_WORK = 5e10  # rows times the square of that
 SMALL = 2000  # rows of machines that are solved to rounding
-ENOUGH = 0.1  # of tol
+ENOUGH = 0.3  # of tol
 CLOSE = 1e-3  # of tol, for an interior point method
 SHARPENED = 3  # linear systems at the end
-FIRST_LOOK = 5  # epochs before the gap is looked at; later a quarter of those so far
+AGAIN = 10  # times all rows: most rows of passes over some between two over all
+CALMER = 0.01  # of the worst violation: where such passes end
 
 Told = Callable[[float, float], bool]  # objective, dual: True to stop
 
@@ -100,36 +101,70 @@ def solve_dual(task: LinearTask, p: int, method: str, tolerance: float, most: in
     if method == "interior-point" or (method == "auto" and can_step and is_small):
         best = interior_point(task, machine, CLOSE * tolerance, min(most, MOST_STEPS), told)
     else:
-        first = min(most, FIRST_EPOCHS) if method == "auto" and can_step else most
+        kind = "sparse" if sp.issparse(task.X) else "dense"
+        first = min(most, FIRST_EPOCHS[kind]) if method == "auto" and can_step else most
         best = descend(task, machine, ENOUGH * tolerance, first, told)
-        if method == "auto" and can_step and best.gap > tolerance / 2 and most > first:
+        is_close = best.gap <= tolerance / 2
+        if is_close and not is_small:  # multipliers of coordinate descent are on their bounds
+            return best
+        if method == "auto" and can_step and not is_close and most > first:
             best = max(best, interior_point(task, machine, CLOSE * tolerance, MOST_STEPS, told), key=lambda x: -x.gap)
     return best if machine.slack.is_squared else sharpened(task, machine, best, CLOSE * tolerance)
 
 
 def descend(task: LinearTask, machine: Machine, enough: float, most: int, told: Told) -> Point:
-    """Coordinate descent from multipliers of 0."""
-    slack, n = machine.slack, task.n_points
-    sign, bound = np.ascontiguousarray(machine.sign), np.ascontiguousarray(machine.bound)
-    parts = (sign, slack.most(bound), slack.diagonal(bound), task.squares)
-    ridge = float(task.squares.mean()) if machine.has_intercept else 0.0
-    rng = np.random.default_rng(0)
-    a, w, b, centre = np.zeros(n), np.zeros(task.n_columns), 0.0, 0.0
-    best, look = point_of(task, machine, a), FIRST_LOOK
-    for epoch in range(1, most + 1):
-        a, w, b, worst = core.dual_pass(task.rows, *parts, ridge, rng.permutation(n), a, w, b)
-        if machine.has_intercept:
-            centre = b
-            b = centre + ridge * float(sign @ a)
-        if epoch < min(look, most) and worst > 0:
-            continue
-        look = epoch + max(FIRST_LOOK, epoch // 4)
-        point = provable(task, machine, point_of(task, machine, a))
+    """Coordinate descent from multipliers of 0. most: passes over all rows, or as many rows in smaller passes.
+
+    Near the optimum most rows rest at a bound: after a pass over all rows some are of those alone that do not rest.
+    """
+    at = _Descent(task, machine)
+    best = point_of(task, machine, at.a)
+    n, visited = task.n_points, 0
+    while visited < most * n:
+        rows = at.step(np.arange(n))
+        worst, left = at.worst, min(AGAIN * n, most * n - visited)
+        visited += n
+        while at.worst > CALMER * worst and 0 < len(rows) <= left:
+            left, visited = left - len(rows), visited + len(rows)
+            rows = at.step(rows)
+        at.met = (worst, worst)
+        point = provable(task, machine, point_of(task, machine, at.a))
         best = point if point.gap < best.gap else best
-        w = task.sums(sign * a)[0][:-1]  # what rounding took from the sums of many steps
+        at.w = task.sums(at.sign * at.a)[0][:-1]  # what rounding took from the sums of many steps
         if told(alpha_units(task, best.objective), alpha_units(task, best.dual)) or best.gap <= enough or worst == 0:
             break
     return best
+
+
+class _Descent:
+    """Multipliers on the way, their weights w, b = centre + ridge sum_i y_i a_i, and the violations last met."""
+
+    def __init__(self, task: LinearTask, machine: Machine) -> None:
+        slack, bound = machine.slack, np.ascontiguousarray(machine.bound)
+        self.task, self.has_intercept, self.sign = task, machine.has_intercept, np.ascontiguousarray(machine.sign)
+        self.ridge = float(task.squares.mean()) if machine.has_intercept else 0.0
+        self.parts = (self.sign, slack.most(bound), slack.diagonal(bound), task.squares, self.ridge)
+        self.rng = np.random.default_rng(0)
+        self.a, self.w, self.b = np.zeros(task.n_points), np.zeros(task.n_columns), 0.0
+        self.met = (np.inf, np.inf)  # multipliers that should fall, and that should grow
+
+    @property
+    def worst(self) -> float:
+        """The largest violation that the last pass met."""
+        return max(self.met)
+
+    def step(self, rows: Array) -> Array:
+        """One pass over some rows in a random order; those that do not rest.
+
+        A row rests at a bound where the condition of the optimum holds by more than any violation of the pass before.
+        """
+        levels = (met or np.inf for met in self.met)  # where none was met, no row rests
+        state = (self.rng.permutation(rows), self.a, self.w, self.b)
+        self.a, self.w, self.b, *met, still_open = core.dual_pass(self.task.rows, *self.parts, *levels, *state)
+        self.met = (float(met[0]), float(met[1]))
+        if self.has_intercept:  # the centre follows b
+            self.b += self.ridge * float(self.sign @ self.a)
+        return np.asarray(still_open)
 
 
 def alpha_units(task: LinearTask, value: float) -> float:
