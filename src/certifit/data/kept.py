@@ -251,6 +251,10 @@ class Kept(Wrapped):
         """Another source, whose rows are kept for themselves."""
         return type(self)(inner)
 
+    def unkept(self) -> Source:
+        """The inner source."""
+        return self.inner
+
     def stretches(self) -> Iterator[Block]:
         """The stretches of the inner source, or those kept."""
         return self._shelf.through((self.block_rows, self.stretch_rows), self._cut().stretches)

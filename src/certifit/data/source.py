@@ -251,6 +251,10 @@ class Source:
         """The same rows; those of files are parsed once (`data/kept.py`), by the first pass that asks for them."""
         return self
 
+    def unkept(self) -> Source:
+        """The same rows, encoded anew in every pass: for a fit that fills the memory budget without them."""
+        return self
+
     def gather(self, limit_bytes: int | None = None, *, keeps_sparse: bool = False) -> Block:
         """All rows as one block, or a refusal; no limit is that of `memory`.
 

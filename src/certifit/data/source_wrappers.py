@@ -107,6 +107,10 @@ class Wrapped(Source):
         """The same rows; those of files are parsed once."""
         return self.over(self.inner.kept(may_spill))
 
+    def unkept(self) -> Source:
+        """The same rows, encoded anew in every pass."""
+        return self.over(self.inner.unkept())
+
     def rows_of_stretch(self) -> int:
         """Rows of a stretch that is not the last."""
         return self._cut().rows_of_stretch()

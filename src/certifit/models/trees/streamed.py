@@ -122,7 +122,7 @@ class StreamedRows:
     """
 
     def __init__(self, source: Source, n_classes: int, rules: ColumnRules, bytes_per_row: int) -> None:
-        self.source = source.resized(source.block_rows, source.rows_of_stretch())
+        self.source = source.unkept().resized(source.block_rows, source.rows_of_stretch())
         self.n_classes, self.bytes_per_row = n_classes, max(bytes_per_row, BYTES_OF_HASHES)
         told, n_rows = [], 0
         for n, stretch in self._numbered(partial(_told, rules=rules, names=list(source.names))):
@@ -165,6 +165,7 @@ class StreamedRows:
                 return None
             order, other = (np.concatenate([part[k] for part in hashes]) for k in (0, 1))
             self._hashes = []
+            hashes.clear()  # joined: never two copies while equal rows are looked for
             weight = None if self.weight is None else self.weight / weight_unit
             y = (self.y - centre) / unit
             first, weights = core.merge_hashes(order, other, y, weight)
