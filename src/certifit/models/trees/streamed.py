@@ -160,7 +160,8 @@ class StreamedRows:
         """Distinct rows, of (y - centre) / unit; None where a value is infinite, or a target is not finite."""
         is_known = unit == 1.0 and centre == 0.0
         if (unit, centre) not in self._distinct:
-            hashes = self._hashes if is_known else list(self.each(partial(_hashes, unit=unit, centre=centre)))
+            again = partial(_hashes, unit=unit, centre=centre)
+            hashes = self._hashes if is_known and self._hashes else list(self.each(again))
             if not all(is_finite for _, _, is_finite in hashes):
                 return None
             order, other = (np.concatenate([part[k] for part in hashes]) for k in (0, 1))
