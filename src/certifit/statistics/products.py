@@ -49,9 +49,11 @@ class Product:
         return Product(self.sums + other.sums)
 
 
-def moments(source: Source, centred: bool) -> tuple[ScaledMoments, Scaling]:
-    """The moments of all columns and the scaling they are in: one pass, a second one only if block 0 misled."""
-    largest = None
+def moments(source: Source, centred: bool, largest: ColumnSizes | None = None) -> tuple[ScaledMoments, Scaling]:
+    """The moments of all columns and the scaling they are in: one pass, a second one only if block 0 misled.
+
+    largest: sizes of the columns where they are known; else those of block 0 are taken.
+    """
     while True:
         scaling = Scaling.of(source, centred, False, largest)
         f = partial(_of_stretch, of_block=partial(_moments, scaling=scaling), block_rows=source.block_rows)

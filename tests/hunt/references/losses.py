@@ -30,10 +30,11 @@ def logistic(y: arb) -> Law:
     own = -(y * log_of(y) + (1 - y) * log_of(1 - y))
 
     def law(z: arb) -> Triple:
-        small = (-abs(z)).exp()
-        p = 1 / (1 + small) if z > 0 else small / (1 + small)
-        top = z if z > 0 else arb(0)
-        return top + small.log1p() - y * z - own, p - y, small / (1 + small) ** 2
+        small = (-abs(z)).exp()  # nothing of it is lost beside z where y is 0 or 1
+        q = small / (1 + small)
+        if z > 0:
+            return small.log1p() + (1 - y) * z - own, (1 - y) - q, q / (1 + small)
+        return small.log1p() - y * z - own, q - y, q / (1 + small)
 
     return law
 

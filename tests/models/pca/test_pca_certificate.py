@@ -172,3 +172,14 @@ def test_a_variance_of_nothing_is_0_where_squares_vanish():
     assert model.certify(X).value == np.inf
     with pytest.raises(ValueError, match="too small for float64"):
         cf.PCA(ddof=0).fit(np.array([[1e-287, 0.0], [3e-287, 0.0]]))
+
+
+@pytest.mark.parametrize("solver", ["columns", "rows", "randomized"])
+@pytest.mark.parametrize("center", [True, False])
+def test_columns_of_zeros_set_no_unit(solver, center):
+    # Squares of 1e-286 are no float64, whether other columns are 0 in all rows, in the first ones or not there.
+    X = np.zeros((40, 60))
+    X[20:, ::3] = 1e-286 * np.random.default_rng(0).normal(size=(20, 20))
+    for rows in (X, X[20:], X[20:, ::3]):
+        with pytest.raises(ValueError, match="The variances of X are too small for float64"):
+            cf.PCA(2, solver=solver, center=center).fit(rows)

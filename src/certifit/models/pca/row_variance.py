@@ -102,12 +102,12 @@ class RowVariance(VarianceTask):
 
     def _set_columns(self) -> None:
         """Means and scales of the columns, a range at a time; scaled columns are at most 2 in size."""
-        column_powers = in_order(
-            lambda at: ColumnSizes.of(Block(self.block.X[:, at], None, None)).powers(), self._places()
-        )
-        powers = np.concatenate([part.columns for part in column_powers])
+        sizes = list(in_order(lambda at: ColumnSizes.of(Block(self.block.X[:, at], None, None)), self._places()))
+        powers = np.concatenate([part.powers().columns for part in sizes])
         constant = self._constant_columns()
-        varying = np.delete(powers, constant)  # a constant column is 0 about its mean, and sets no unit
+        # A column of zeros, or a constant one about its mean, sets no unit.
+        still = np.append(constant, np.flatnonzero(np.concatenate([part.columns for part in sizes]) == 0))
+        varying = np.delete(powers, still)
         smallest = float(varying.min(initial=np.inf)) if len(varying) else 1.0
         self._power = powers if self.standardize else np.full(len(powers), smallest)
         self._power[constant] = 0.0
@@ -288,11 +288,11 @@ class ProductVariance(VarianceTask):
 
     def __init__(self, source: Source, center: bool, standardize: bool, ddof: float) -> None:
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
-        total, scaling = products.moments(source, centred=center)
+        total, scaling, zero = self._moments(source, center)
         refuse_no_weight(total.weight)
         constant = self._constant_columns(total, scaling)
         constant_means = ((scaling.shift + total.sums / total.weight) / scaling.scale)[constant]
-        total, scaling = _without(constant, total, scaling)
+        total, scaling = _without(np.append(constant, zero), total, scaling)
         if center and self._is_far(total, scaling):
             scaling = replace(scaling, shift=scaling.shift + total.sums / total.weight)
             total = products.moments_about(source, scaling)
@@ -327,6 +327,18 @@ class ProductVariance(VarianceTask):
             self.total = self.error = 0.0
         self.noise = float(np.sqrt(self.error))
         self._refuse_range()
+
+    @staticmethod
+    def _moments(source: Source, center: bool) -> tuple[products.ScaledMoments, Scaling, Array]:
+        """Moments of the columns, and those that are 0 in every row: a pass for these only if some may be."""
+        total, scaling = products.moments(source, centred=center)
+        zero = np.flatnonzero((total.squares == 0) & (scaling.shift == 0))
+        if not len(zero):
+            return total, scaling, zero
+        sizes: ColumnSizes = source.reduce(ColumnSizes.of)
+        if sizes.columns[zero].any():  # their first rows are 0, so that squares of the others may have underflowed
+            total, scaling = products.moments(source, center, sizes)
+        return total, scaling, np.flatnonzero(sizes.columns == 0)
 
     def product(self, directions: Array) -> Array:
         """A V: one pass."""
