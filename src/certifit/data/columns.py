@@ -253,10 +253,10 @@ def refuse_kinds(X: Any) -> None:
 
 
 _ENCODE = (
-    "Give the model encoder=TableEncoder(), or encode it as numbers first (for example "
-    "sklearn.preprocessing.OneHotEncoder)."
+    "Give the model encoder='auto' (its settings: encoder=TableEncoder(...)), or encode it as numbers first (for "
+    "example sklearn.preprocessing.OneHotEncoder)."
 )
-_DATE = "Give the model encoder=TableEncoder(), or convert it to numbers first, e.g. days since a date."
+_DATE = "Give the model encoder='auto', or convert it to numbers first, e.g. days since a date."
 _REFUSED_KINDS = {
     "categor": _ENCODE,
     "dictionary": _ENCODE,

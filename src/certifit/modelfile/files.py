@@ -119,8 +119,11 @@ def _settings(model: Model) -> Metadata:
     parameters = model.get_params()
     single = {name: plain(parameters[name]) for name in parameters if not name.startswith("encoder")}
     single.pop("basis", None)
-    asked = plain_parameters(model.encoder)
-    if asked is not None and model.encoder.levels == "auto" and getattr(model.encoder_, "levels", "") == "codes":
+    from certifit.maps import encoder_of
+
+    encoder = encoder_of(model.encoder)
+    asked = plain_parameters(encoder)
+    if asked is not None and encoder.levels == "auto" and getattr(model.encoder_, "levels", "") == "codes":
         asked["levels"] = "codes"  # what "auto" became
     return single | {"encoder": asked} | codec.settings(model)
 

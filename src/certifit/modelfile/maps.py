@@ -116,7 +116,9 @@ def maps_spec(metadata: Metadata, has_basis: bool = True) -> Mapping[str, Spec]:
 def dump_maps(model: Any, has_basis: bool = True) -> tuple[Metadata, Arrays]:
     """Metadata and arrays of the columns, the encoder and the basis of a fitted model."""
     basis, arrays = dump_basis(model.basis_)
-    encoder, encoder_parts = dump_encoder(model.encoder, model.encoder_)
+    from certifit.maps import encoder_of
+
+    encoder, encoder_parts = dump_encoder(encoder_of(model.encoder), model.encoder_)
     names = vars(model).get("feature_names_in_")
     metadata: Metadata = {
         "features": {

@@ -46,7 +46,7 @@ from certifit.data.user_input import (
 )
 from certifit.data.view import Target
 from certifit.data.writing import write_predictions
-from certifit.maps import Basis, Polynomial, TableEncoder
+from certifit.maps import Basis, Polynomial, TableEncoder, UserEncoder, encoder_key, encoder_of
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import closed_form_row
 from certifit.models.adapter import learner_of
@@ -174,7 +174,7 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
     """
 
     basis: Basis | None = None
-    encoder: TableEncoder | None
+    encoder: UserEncoder
     encoder_: TableEncoder | None
     basis_: Basis | None
     certificate_: Certificate
@@ -321,7 +321,7 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
 
         if not source.is_shared:
             return make()
-        question = None if self.encoder is None else repr(sorted(self.encoder.get_params().items()))
+        question = encoder_key(self.encoder)
         return source.remembered(("encoded", question), make)
 
     def _mapped(self, source: Source) -> Source:
@@ -354,7 +354,8 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
         return False
 
     def _fitted_encoder(self, source: Source) -> TableEncoder:
-        encoder = TableEncoder() if self.encoder is None else clone(self.encoder)
+        asked = encoder_of(self.encoder)
+        encoder = TableEncoder() if asked is None else clone(asked)
         if self._takes_levels and encoder.levels == "auto":
             encoder.set_params(levels="codes")
         return encoder.fit_source(source)
@@ -363,8 +364,8 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
         super()._check_parameters()
         if self.basis is not None and not isinstance(self.basis, Basis):
             raise TypeError(f"basis must be None, Polynomial(degree) or Functions([...]). Got {self.basis!r}.")
-        if self.encoder is not None and not isinstance(self.encoder, TableEncoder):
-            raise TypeError(f"encoder must be None or TableEncoder(...). Got {self.encoder!r}.")
+        if self.encoder not in (None, "auto") and not isinstance(self.encoder, TableEncoder):
+            raise TypeError(f"encoder must be None, 'auto' or TableEncoder(...). Got {self.encoder!r}.")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

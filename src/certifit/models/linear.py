@@ -23,7 +23,7 @@ from certifit.data.roles import refuse_unknown
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import UserRows, UserTarget, UserWeights, refuse_nonfinite
 from certifit.inference.least_squares import Inference
-from certifit.maps import Polynomial, TableEncoder
+from certifit.maps import Polynomial, TableEncoder, encoder_key
 from certifit.minimise.problem import Run
 from certifit.models.estimator import StateT, TaskEstimator, TaskT, fitted_basis
 from certifit.models.folds import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
@@ -262,7 +262,7 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
         opened, gaps = None, None
         if source.is_table:
             made = partial(self._fitted_encoder, source)
-            key = None if self.encoder is None else repr(sorted(self.encoder.get_params().items()))
+            key = encoder_key(self.encoder)
             self.encoder_, opened, gaps = shared.once((source,), ("encoder", key), lambda: _open(made()))
         is_scaled = isinstance(self.basis, Polynomial) and self._penalty_strength() != 0
         if self.basis is not None and (is_scaled or gaps is not None):

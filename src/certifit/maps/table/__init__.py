@@ -1,5 +1,5 @@
 """Tables with categories, gaps and dates as numeric columns."""
 
-from certifit.maps.table.encoder import TableEncoder
+from certifit.maps.table.encoder import TableEncoder, UserEncoder, encoder_key, encoder_of
 
-__all__ = ["TableEncoder"]
+__all__ = ["TableEncoder", "UserEncoder", "encoder_key", "encoder_of"]

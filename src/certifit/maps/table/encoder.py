@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -464,3 +464,18 @@ def _sparse(segment: Segment, n_rows: int) -> sp.csr_array:
     rows = np.flatnonzero(place >= 0)
     offsets = np.concatenate([[0], np.cumsum(place >= 0)])
     return sp.csr_array((np.ones(len(rows)), place[rows], offsets), shape=(n_rows, segment.n_columns))
+
+
+AUTO = "auto"
+UserEncoder = TableEncoder | Literal["auto"] | None  # the parameter `encoder` of a model
+
+
+def encoder_key(asked: UserEncoder) -> str | None:
+    """What tells encoders apart that read columns differently."""
+    encoder = encoder_of(asked)
+    return None if encoder is None else repr(sorted(encoder.get_params().items()))
+
+
+def encoder_of(asked: UserEncoder) -> TableEncoder | None:
+    """The encoder that a parameter `encoder` names: "auto" is TableEncoder() with its defaults."""
+    return TableEncoder() if isinstance(asked, str) else asked

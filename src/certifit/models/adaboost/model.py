@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
 from certifit.models.adaboost.certificate import BoostingCertificate, certify
@@ -79,7 +79,7 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
         *,
         learning_rate: float = 1.0,
         max_time: float | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
 from certifit.models.adaboost_r2.certificate import MedianCertificate, certify
@@ -88,7 +88,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
         max_depth: int = 3,
         min_samples_leaf: int = 1,
         max_time: float | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate

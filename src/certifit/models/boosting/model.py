@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import OutPath, Predictions, UserRows, UserTarget, UserWeights
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
 from certifit.models.boosting.certificate import GradientBoostingCertificate, certify
@@ -267,7 +267,7 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         warm_start: bool = False,
         random_state: int = 0,
         max_time: float | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -395,7 +395,7 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         warm_start: bool = False,
         random_state: int = 0,
         max_time: float | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.family = family

@@ -7,7 +7,7 @@ from scipy.optimize import isotonic_regression
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.calibrated.certificate import IsotonicTask, Steps, certify
 from certifit.models.certificate import Certificate
@@ -34,7 +34,7 @@ class IsotonicMap(Regressor[IsotonicTask, Steps]):
     thresholds_, values_ : where pools begin and end, and the values of f there
     """
 
-    def __init__(self, *, tol: float = 1e-8, encoder: TableEncoder | None = None) -> None:
+    def __init__(self, *, tol: float = 1e-8, encoder: UserEncoder = None) -> None:
         self.tol = tol
         self.encoder = encoder
 

@@ -14,7 +14,7 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.models.discriminant.certificate import certify_gaussian
 from certifit.models.discriminant.closed_form import GenerativeClassifier, checked_priors
 from certifit.models.discriminant.likelihood import LikelihoodCertificate
@@ -90,7 +90,7 @@ class GaussianDiscriminant(GenerativeClassifier[GaussianTask, GaussianState, Mom
         priors: ArrayLike | None = None,
         singular: str = "warn",
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
     ) -> None:
         self.covariance = covariance

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
 from certifit.models.classifier import Classifier
@@ -157,7 +157,7 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
         random_state: int = 0,
         categorical_features: Categories = None,
         max_time: float | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_features = max_features
@@ -234,7 +234,7 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
         random_state: int = 0,
         categorical_features: Categories = None,
         max_time: float | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_features = max_features

@@ -20,7 +20,7 @@ from certifit.data.columns import Array
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source
 from certifit.data.user_input import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.minimise.problem import Run, Solver, Stop
@@ -127,7 +127,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         solver: Solver | str = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import OutPath, Predictions, UserRows, UserTarget, UserWeights
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.mathematics.families.responses import Gamma, Poisson, Response, family_of
 from certifit.mathematics.losses.families import loss_of
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
@@ -237,7 +237,7 @@ class PoissonRegressor(GlmRegressor):
         solver: Solver | str = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,
@@ -347,7 +347,7 @@ class GLM(GlmRegressor):
         solver: Solver | str = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float | None = None,
         step_tol: float = 0.0,
         max_iter: int = 1000,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from certifit.data.source import Source
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.mathematics.losses import Huber
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
@@ -89,7 +89,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         solver: str | Solver = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 100,
         max_time: float | None = None,

@@ -9,7 +9,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor
@@ -67,7 +67,7 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
         kernel: UserKernel = None,
         updates: str = "batch",
         standardize: bool = False,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         max_iter: int = 100,
         max_time: float | None = None,
     ) -> None:

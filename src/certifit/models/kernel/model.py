@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.folds import Grid, Rounds, Subsets, shared_work
@@ -91,7 +91,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         standardize: bool = False,
         n_landmarks: int | None = None,
         indefinite: str = "refuse",
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 1000,
         max_time: float | None = None,

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import OutPath, Predictions, UserRows
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined
 from certifit.models.kernel.base import KernelModel, UserKernel
@@ -74,7 +74,7 @@ class KernelPCA(
         *,
         kernel: UserKernel = None,
         standardize: bool = False,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 100,
         max_time: float | None = None,

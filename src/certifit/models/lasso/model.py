@@ -15,7 +15,7 @@ from certifit.data.cells import Splits, has_every_row
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.data.user_input import UserRows, UserTarget, UserWeights
-from certifit.maps import Basis, Polynomial, TableEncoder
+from certifit.maps import Basis, Polynomial, UserEncoder
 from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
@@ -259,7 +259,7 @@ class Lasso(LassoModel):
         solver: str | CoordinateDescent = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 10_000,
         max_time: float | None = None,
@@ -319,7 +319,7 @@ class ElasticNet(LassoModel):
         solver: str | CoordinateDescent = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 10_000,
         max_time: float | None = None,

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.inference.least_squares import Inference
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.mathematics.losses.scores import Squared
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
@@ -89,9 +89,9 @@ class LinearRegression(LeastSquaresRegressor):
         seed of standard normal numbers, an array a number per column, then the intercept. Not with "auto".
     basis : None, Polynomial(degree) or Functions([...]), default None
         Fit in these functions of the features instead of the features.
-    encoder : None or TableEncoder(...), default None
+    encoder : None, "auto" or TableEncoder(...), default None
         How a table's columns become numbers (categories, gaps, dates). Scans of files use TableEncoder() by default; a
-        data frame with categories needs one.
+        data frame with texts or categories needs one: "auto" is TableEncoder() with its defaults.
     tol : float >= 0, default 1e-8
         Largest relative excess of the objective that counts as converged. "auto" goes to its rounding floor anyway.
     max_iter : int >= 1, default 1000
@@ -123,7 +123,7 @@ class LinearRegression(LeastSquaresRegressor):
         solver: str | Solver = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 1000,
         max_time: float | None = None,
@@ -182,7 +182,7 @@ class Ridge(LeastSquaresRegressor):
         solver: str | Solver = "auto",
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 1000,
         max_time: float | None = None,

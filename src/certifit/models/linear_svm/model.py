@@ -10,7 +10,7 @@ from sklearn.base import clone
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses
 from certifit.models.learner import Told
@@ -89,7 +89,7 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
         class_weight: ClassWeight = None,
         solver: str = "auto",
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-4,
         max_iter: int = 1000,
         max_time: float | None = None,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import UserRows, predict_rows, predict_source, refuse_nonfinite
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.folds import Candidates, EachRow, Grid, Rounds
@@ -102,7 +102,7 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
         weights: str | WeightFunction = "gaussian",
         terms: str | TermFunction = "linear",
         standardize: bool = True,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
     ) -> None:
         self.tau = tau

@@ -16,7 +16,7 @@ from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
 from certifit.data.privacy import cell
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import UserLabels, UserRows, UserTarget, UserWeights, refuse_nonfinite
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import pieces_of
@@ -96,7 +96,7 @@ class GaussianNB(NaiveBayes[DiagonalCovariance, GaussianState, CellMoments]):
         priors: ArrayLike | None = None,
         var_smoothing: float = 1e-9,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
     ) -> None:
         self.priors = priors
@@ -241,7 +241,7 @@ class BernoulliNB(CountNB):
         binarize: float | None = 0.0,
         fit_prior: bool = True,
         class_prior: ArrayLike | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha
@@ -324,7 +324,7 @@ class MultinomialNB(CountNB):
         *,
         fit_prior: bool = True,
         class_prior: ArrayLike | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
     ) -> None:
         self.alpha = alpha

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget, predict_rows
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.row_pass import RowOrder
 from certifit.minimise.steps import NAN
@@ -69,7 +69,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         dtype: str = "float32",
         random_state: int = 0,
         start: Sequence[object] | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation

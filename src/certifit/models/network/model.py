@@ -20,7 +20,7 @@ from certifit.data.user_input import (
     UserWeights,
     refuse_nonfinite,
 )
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses
 from certifit.models.estimator import Regressor
@@ -129,7 +129,7 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         dtype: str = "float32",
         random_state: int = 0,
         start: Sequence[object] | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         super().__init__(
             hidden_layer_sizes,
@@ -298,7 +298,7 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
         dtype: str = "float32",
         random_state: int = 0,
         start: Sequence[object] | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         super().__init__(
             hidden_layer_sizes,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import OutPath, Predictions, UserRows, refuse_nonfinite
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined
 from certifit.models.pca.certificate import PCACertificate, certify
@@ -103,7 +103,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         solver: str = "auto",
         ddof: float = 1,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 100,
         max_time: float | None = None,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserLabels, UserRows, UserTarget, refuse_nonfinite
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import full_row
 from certifit.models.certificate import Certificate
@@ -91,7 +91,7 @@ class Perceptron(Classifier[PerceptronTask, Weights]):
         random_state: int = 0,
         fit_intercept: bool = True,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.delta = delta
         self.start = start

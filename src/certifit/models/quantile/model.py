@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certifit.data.source import Source
-from certifit.maps import Basis, TableEncoder
+from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
@@ -75,7 +75,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
         standardize: bool = False,
         start: Start = None,
         basis: Basis | None = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 200,
         max_time: float | None = None,

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.mathematics.kernels import Kernel, Linear
 from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier, codes_of
@@ -87,7 +87,7 @@ class HardMarginSVC(MarginModel, Classifier[MarginTask, MarginState]):
         standardize: bool = False,
         not_separable: str = "raise",
         cache_size: float = 200.0,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-4,
         max_iter: int = 10_000_000,
         max_time: float | None = None,

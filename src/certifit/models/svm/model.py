@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses, codes_of
 from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets, shared_work
@@ -96,7 +96,7 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
         class_weight: ClassWeight = None,
         solver: str = "working-set",
         cache_size: float = 200.0,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-4,
         max_iter: int = 10_000_000,
         max_time: float | None = None,

@@ -6,7 +6,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.kernel.base import UserKernel
@@ -60,7 +60,7 @@ class SVR(MarginModel, Regressor[MarginTask, MarginState]):
         fit_intercept: bool = True,
         standardize: bool = False,
         cache_size: float = 200.0,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
         tol: float = 1e-4,
         max_iter: int = 10_000_000,
         max_time: float | None = None,

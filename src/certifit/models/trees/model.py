@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget, UserWeights
-from certifit.maps import TableEncoder
+from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier
 from certifit.models.estimator import Regressor, TaskEstimator
@@ -343,7 +343,7 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
         max_bins: int | None = None,
         monotonic_cst: Directions = None,
         categorical_features: Categories = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.criterion = criterion
         self.max_depth = max_depth
@@ -443,7 +443,7 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         max_bins: int | None = None,
         monotonic_cst: Directions = None,
         categorical_features: Categories = None,
-        encoder: TableEncoder | None = None,
+        encoder: UserEncoder = None,
     ) -> None:
         self.criterion = criterion
         self.max_depth = max_depth

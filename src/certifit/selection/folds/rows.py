@@ -37,7 +37,7 @@ from certifit.data.user_input import (
     refuse_nonfinite,
     taken,
 )
-from certifit.maps import TableEncoder
+from certifit.maps import TableEncoder, encoder_of
 from certifit.models.adapter import learner_of
 from certifit.selection.folds.metrics import Scorer
 from certifit.selection.folds.splits import group_numbers, targets
@@ -173,7 +173,8 @@ def reading_new_levels(estimator: BaseEstimator, source: Source) -> BaseEstimato
     """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
     if not source.is_table or "encoder" not in estimator.get_params(deep=False):
         return estimator
-    encoder = TableEncoder() if estimator.encoder is None else clone(estimator.encoder)
+    asked = encoder_of(estimator.encoder)
+    encoder = TableEncoder() if asked is None else clone(asked)
     return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
 
 
