@@ -251,3 +251,13 @@ def test_leakage_is_warned_of(cli, table):
     assert result.exit_code == 0
     assert "Suspect: paid may know the answer" in result.stdout
     assert "knows the answer" in Path("out/report.html").read_text()
+
+
+def test_a_number_that_means_no_value_is_named_on_the_terminal_and_in_the_report(cli, tmp_path):
+    cells = [f"{'-999' if k % 6 == 0 else k},{k % 7},{2 * k + k % 7}" for k in range(60)]
+    (tmp_path / "a.csv").write_text("x,z,y\n" + "\n".join(cells) + "\n")
+    result = cli("fit", tmp_path / "a.csv", "-t", "y", "--model", "linear", "--cv", "0", "-o", tmp_path / "out")
+    words = " ".join(result.output.split())
+    assert "Column 'x' is -999 in 10 rows, far from its other numbers: read as missing." in words
+    assert "To read it as a number: --na keep." in words
+    assert "is -999 in 10 rows" in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")

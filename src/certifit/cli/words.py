@@ -267,13 +267,16 @@ def _held_back(context: dict[str, Any]) -> list[str]:
     return [f"  held back      {text.plural(outliers['n_beyond'], 'row')}{named}"]
 
 
+MOST_DETAILS = 2  # sentences of a check that are printed one by one
+
+
 def _data(context: dict[str, Any]) -> list[str]:
     """What became of the columns, where there is something to say."""
     shown_checks = [check for check in context["checks"] if check["level"] != "ok" and check["name"] in SAID]
     width = max((len(SAID[check["name"]]) for check in shown_checks), default=0)
     lines = []
     for check in shown_checks:
-        words = check["details"][0] if len(check["details"]) == 1 else check["text"]
+        words = " ".join(check["details"]) if 0 < len(check["details"]) <= MOST_DETAILS else check["text"]
         lines += _wrapped(words, f"  {SAID[check['name']].ljust(width)}   ")
     return lines
 

@@ -168,18 +168,22 @@ def _types(context: Table) -> Table:
     return _check("Types", "note" if worth else "ok", _sentence(", ".join(words)), details)
 
 
+ABSENT = "far from its other numbers"  # in the note on -999 and the like
+
+
 def _missing(context: Table) -> Table:
     data = context["data"]
     gaps = [column for column in data["columns"] if column["missing"]]
     used = [column for column in gaps if column["kind"] != "set aside"]
+    absent = _notes(context, ABSENT)
     if not gaps:
-        return _check("Missing values", "ok", "None.")
+        return _check("Missing values", "note" if absent else "ok", "None.", absent)
     total = sum(column["missing"] for column in gaps)
     where = text.joined([column["name"] for column in gaps], 3)
     kinds = {column["kind"] == "levels" for column in used}
     done = [{False: "filled and marked", True: "a level of its own"}[kind] for kind in sorted(kinds)]
     words = f"{text.plural(total, 'value')} of {where}{': ' if done else ''}{', in categories '.join(done)}."
-    return _check("Missing values", "note", words, _notes(context, "is missing in"))
+    return _check("Missing values", "note", words, [*absent, *_notes(context, "is missing in")])
 
 
 def _constant(context: Table) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -84,7 +85,7 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
         n_estimators: int = 50,
         *,
         learning_rate: float = 1.0,
-        loss: str = "linear",
+        loss: Literal["linear", "square", "exponential"] = "linear",
         max_depth: int = 3,
         min_samples_leaf: int = 1,
         max_time: float | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
@@ -251,7 +252,7 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         n_estimators: int = 100,
         *,
         learning_rate: float = 0.1,
-        growth: str = "leaf",
+        growth: Literal["leaf", "depth"] = "leaf",
         max_depth: int | None = None,
         max_leaf_nodes: int | None = 31,
         min_samples_leaf: int = 20,
@@ -374,12 +375,12 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         self,
         n_estimators: int = 100,
         *,
-        family: str = "gaussian",
+        family: Literal["gaussian", "poisson", "gamma", "tweedie", "huber", "quantile"] = "gaussian",
         quantile: float = 0.5,
         delta: float = 1.35,
         power: float = 1.5,
         learning_rate: float = 0.1,
-        growth: str = "leaf",
+        growth: Literal["leaf", "depth"] = "leaf",
         max_depth: int | None = None,
         max_leaf_nodes: int | None = 31,
         min_samples_leaf: int = 20,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,12 +83,12 @@ class GaussianDiscriminant(GenerativeClassifier[GaussianTask, GaussianState, Mom
 
     def __init__(
         self,
-        covariance: str = "shared",
+        covariance: Literal["shared", "class", "diagonal"] = "shared",
         *,
         shrinkage: float = 0.0,
         standardize: bool = False,
         priors: ArrayLike | None = None,
-        singular: str = "warn",
+        singular: Literal["raise", "warn"] = "warn",
         basis: Basis | None = None,
         encoder: UserEncoder = None,
         tol: float = 1e-8,

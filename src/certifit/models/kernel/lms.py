@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
         step: float | None = None,
         *,
         kernel: UserKernel = None,
-        updates: str = "batch",
+        updates: Literal["batch", "rows"] = "batch",
         standardize: bool = False,
         encoder: UserEncoder = None,
         max_iter: int = 100,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from sklearn.base import clone
 
@@ -90,7 +92,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
         fit_intercept: bool = True,
         standardize: bool = False,
         n_landmarks: int | None = None,
-        indefinite: str = "refuse",
+        indefinite: Literal["refuse", "allow"] = "refuse",
         encoder: UserEncoder = None,
         tol: float = 1e-8,
         max_iter: int = 1000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -82,12 +83,12 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
     def __init__(
         self,
         alpha: float | None = None,
-        loss: str = "squared_hinge",
+        loss: Literal["hinge", "squared_hinge"] = "squared_hinge",
         *,
         fit_intercept: bool = True,
         standardize: bool = False,
         class_weight: ClassWeight = None,
-        solver: str = "auto",
+        solver: Literal["auto", "newton", "interior-point", "coordinate", "sgd"] = "auto",
         basis: Basis | None = None,
         encoder: UserEncoder = None,
         tol: float = 1e-4,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -100,7 +100,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         center: bool = True,
         standardize: bool = False,
         whiten: bool = False,
-        solver: str = "auto",
+        solver: Literal["auto", "exact", "columns", "rows", "randomized"] = "auto",
         ddof: float = 1,
         basis: Basis | None = None,
         encoder: UserEncoder = None,

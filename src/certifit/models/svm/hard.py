@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -85,7 +85,7 @@ class HardMarginSVC(MarginModel, Classifier[MarginTask, MarginState]):
         *,
         fit_intercept: bool = True,
         standardize: bool = False,
-        not_separable: str = "raise",
+        not_separable: Literal["raise", "warn"] = "raise",
         cache_size: float = 200.0,
         encoder: UserEncoder = None,
         tol: float = 1e-4,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from sklearn.base import clone
@@ -92,9 +93,9 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
         kernel: UserKernel = None,
         fit_intercept: bool = True,
         standardize: bool = False,
-        multi_class: str = "one-vs-one",
+        multi_class: Literal["one-vs-one", "one-vs-rest"] = "one-vs-one",
         class_weight: ClassWeight = None,
-        solver: str = "working-set",
+        solver: Literal["working-set", "smo"] = "working-set",
         cache_size: float = 200.0,
         encoder: UserEncoder = None,
         tol: float = 1e-4,

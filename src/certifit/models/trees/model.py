@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -330,14 +331,14 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
     def __init__(
         self,
         *,
-        criterion: str = "gini",
+        criterion: Literal["gini", "entropy"] = "gini",
         max_depth: int | None = None,
         min_samples_split: int = 2,
         min_samples_leaf: int = 1,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         ccp_alpha: float = 0.0,
-        search: str = "greedy",
+        search: Literal["greedy", "optimal"] = "greedy",
         n_thresholds: int = 32,
         max_nodes: int = 5000,
         max_bins: int | None = None,
@@ -430,14 +431,14 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
     def __init__(
         self,
         *,
-        criterion: str = "squared_error",
+        criterion: Literal["squared_error", "poisson"] = "squared_error",
         max_depth: int | None = None,
         min_samples_split: int = 2,
         min_samples_leaf: int = 1,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         ccp_alpha: float = 0.0,
-        search: str = "greedy",
+        search: Literal["greedy", "optimal"] = "greedy",
         n_thresholds: int = 32,
         max_nodes: int = 5000,
         max_bins: int | None = None,

@@ -60,7 +60,7 @@ def _heads(left: float, top: float, width: float, side: float, labels: list[str]
     parts = [
         f'<text class="label" x="{middle:.1f}" y="13" text-anchor="middle">predicted</text>',
         f'<text class="label" transform="translate(12 {top + side * len(labels) / 2:.1f}) rotate(-90)" '
-        'text-anchor="middle">it is</text>',
+        'text-anchor="middle">actual</text>',
     ]
     is_flat = _fits(labels, width)
     for k, label in enumerate(labels):
@@ -184,7 +184,7 @@ def draw_precision(context: dict[str, Any]) -> str:
         marks.append(frame.line([(x, y) for x, y in curve["precision_recall"]], colour(k, len(curves))))
     entries = [(curve["label"], decimals(curve["average_precision"])) for curve in curves]
     body = [
-        frame.axes("recall: share found of the class", "precision: share of calls right"),
+        frame.axes("recall: share found of the class", "precision: share of predictions right"),
         frame.clipped("precision", marks),
         names(frame, entries, "average precision", is_left=True),
     ]
