@@ -123,7 +123,12 @@ def _settings(model: Model) -> Metadata:
 
     encoder = encoder_of(model.encoder)
     asked = plain_parameters(encoder)
-    if asked is not None and encoder.levels == "auto" and getattr(model.encoder_, "levels", "") == "codes":
+    if (
+        asked is not None
+        and encoder is not None
+        and encoder.levels == "auto"
+        and getattr(model.encoder_, "levels", "") == "codes"
+    ):
         asked["levels"] = "codes"  # what "auto" became
     return single | {"encoder": asked} | codec.settings(model)
 

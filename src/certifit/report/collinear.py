@@ -32,7 +32,7 @@ def collinear_facts(fit: Fit) -> list[Table]:
     R = correlations(source if encoder is None else source.through(encoder))
     groups = _columns(encoder, fit.printed.columns)
     inflation = variance_inflation(R, [places for _, places in groups])
-    facts = []
+    facts: list[Table] = []
     for (name, places), vif in zip(groups, inflation, strict=True):
         if vif is not None and vif > WORTH_A_LINE:
             like, correlation = _nearest(R, places, groups)

@@ -72,7 +72,8 @@ def _parts(formula: str) -> list[tuple[str, str]]:
 
 
 def _tokens(text: str) -> list[Token]:
-    tokens, place = [], 0
+    tokens: list[Token] = []
+    place = 0
     text = text.rstrip()
     while place < len(text):
         found = _TOKEN.match(text, place)

@@ -328,7 +328,8 @@ def new_fit(predictions: Array, source: Source, rule: Rule) -> Grid:
     for block, prediction, weight in newly_predicted(predictions, source):
         for sketch, values in zip(sketches, (prediction, _target(block)), strict=True):
             sketch.add(values, weight)
-    grid = Grid(*(rule.window(*sketch.window()) for sketch in sketches))
+    across, up = (rule.window(*sketch.window()) for sketch in sketches)
+    grid = Grid(across, up)
     for block, prediction, weight in newly_predicted(predictions, source):
         grid.add(prediction, _target(block), weight)
     return grid
