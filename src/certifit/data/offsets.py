@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from certifit.data.columns import Array, plain_numbers
 from certifit.data.labels import is_missing
 from certifit.data.privacy import cell
 
 
-def checked_offset(offset: Any, exposure: Any, n_rows: int) -> Array | None:
+def checked_offset(offset: ArrayLike | None, exposure: ArrayLike | None, n_rows: int) -> Array | None:
     """offset + log exposure of rows in memory, one number per row each; None where neither is given."""
     row_offset = None if offset is None else _numbers(offset, "offset", n_rows)
     times = None if exposure is None else _numbers(exposure, "exposure", n_rows)
@@ -41,7 +41,7 @@ def refuse_no_exposure(exposure: Array, name: str, place: Callable[[int], str]) 
     raise ValueError(f"{name} must be > 0. It is {cell(exposure[at])} at {place(at)}. Remove rows without exposure.")
 
 
-def _numbers(values: Any, name: str, n_rows: int) -> Array:
+def _numbers(values: ArrayLike, name: str, n_rows: int) -> Array:
     """One finite number per row as float64."""
     if isinstance(values, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask would be lost. Drop the masked rows.")

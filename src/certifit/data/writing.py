@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ def write_predictions(
     return write_batches((record_batch(part, schema) for part in columns), path, schema)
 
 
-def record_batch(columns: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:
+def record_batch(columns: Sequence[Sequence[object] | Array], schema: pa.Schema) -> pa.RecordBatch:
     """Arrays as rows of a schema."""
     arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -60,7 +60,7 @@ def write_batches(batches: Iterable[pa.RecordBatch], path: AnyPath, schema: pa.S
 
 
 @contextlib.contextmanager
-def whole_file(path: AnyPath) -> Iterator[Any]:
+def whole_file(path: AnyPath) -> Iterator[BinaryIO]:
     """A file to write that takes its name only when all is written; on any error nothing is left of it."""
     target = os.path.realpath(path)
     temporary = os.path.join(os.path.dirname(target), f".certifit-{secrets.token_hex(8)}.tmp")
@@ -82,7 +82,7 @@ def whole_file(path: AnyPath) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
+def _writer(path: str, file: BinaryIO, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], None]]:
     if path.lower().endswith(".csv"):
         yield csv_writer(file, schema)
         return
@@ -92,7 +92,7 @@ def _writer(path: str, file: Any, schema: pa.Schema) -> Iterator[Callable[[pa.Re
         yield writer.write_batch
 
 
-def csv_writer(file: Any, schema: pa.Schema) -> Callable[[pa.RecordBatch], None]:
+def csv_writer(file: BinaryIO, schema: pa.Schema) -> Callable[[pa.RecordBatch], None]:
     """What writes rows to an open file as CSV, after a header; a number is the shortest text that reads back as it.
 
     Texts and names are those of `harmless`: a spreadsheet or a terminal shows them and runs nothing.

@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -143,7 +142,7 @@ _NAMED: dict[str, CellType | pa.DataType] = {
 OTHERWISE = {pa.float64(): POINT, pa.timestamp("us"): YEAR_FIRST}
 
 
-def named_type(column: str, kind: Any) -> CellType | pa.DataType:
+def named_type(column: str, kind: str | pa.DataType) -> CellType | pa.DataType:
     """What a user's word means: an Arrow type that the parser reads, or a kind of cell."""
     if isinstance(kind, pa.DataType):
         return kind

@@ -13,7 +13,6 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
@@ -94,7 +93,7 @@ class Reader:
         self.arrow.close()
         self.file.close()
 
-    def _invalid(self, row: Any) -> str:
+    def _invalid(self, row: arrow_csv.InvalidRow) -> str:
         if row.actual_columns == len(self.text.header) + 1 and row.text.endswith(END):
             self.ended = True
             return "skip"

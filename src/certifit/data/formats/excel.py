@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime
 from collections.abc import Iterator
-from typing import Any
 
 
 def sheet_to_csv(path: str, sheet: str | int, out: str) -> None:
@@ -16,7 +15,7 @@ def sheet_to_csv(path: str, sheet: str | int, out: str) -> None:
             writer.writerow([_text(cell) for cell in cells])
 
 
-def _rows(path: str, sheet: str | int) -> Iterator[tuple[Any, ...]]:
+def _rows(path: str, sheet: str | int) -> Iterator[tuple[object, ...]]:
     try:
         import openpyxl
     except ImportError:
@@ -40,7 +39,7 @@ def _rows(path: str, sheet: str | int) -> Iterator[tuple[Any, ...]]:
         book.close()
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     if cell is None:
         return ""
     if isinstance(cell, bool):

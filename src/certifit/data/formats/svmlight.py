@@ -6,13 +6,13 @@ import io
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
 from certifit.data import privacy
+from certifit.data.columns import Array
 from certifit.data.formats.paths import Unchanged, digested, refused_memory
 from certifit.data.source import Block
 
@@ -59,13 +59,13 @@ class SvmlightFile:
             raise ValueError(f"{self.path!r} has no rows.")
         self.n_rows, self.n_features = n_rows, n_features
 
-    def _parsed(self, chunk: bytes, first_line: int, n_features: int | None) -> tuple[Any, Any]:
+    def _parsed(self, chunk: bytes, first_line: int, n_features: int | None) -> tuple[sp.csr_array, Array]:
         from sklearn.datasets import load_svmlight_file
 
         self.has_queries |= b"qid:" in chunk
         try:
             if not chunk.strip():
-                return sp.csr_array((0, n_features or 1)), ()
+                return sp.csr_array((0, n_features or 1)), np.zeros(0)
             X, y = load_svmlight_file(io.BytesIO(chunk), n_features=n_features, zero_based=self.zero_based)
             if X.nnz and X.indices.min() < 0:
                 raise ValueError("index below the first")

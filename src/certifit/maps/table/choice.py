@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +24,7 @@ _LONG_TEXT = 40  # mean number of characters above which texts are long
 class Settings:
     """The parameters of the encoder."""
 
-    reference: Any
+    reference: str | dict[str, str]
     unseen: str
     max_levels: int
     min_count: float
@@ -234,7 +233,7 @@ def _rule(rule: str, levels: tuple[str, ...], counts: dict[str, float]) -> str:
     return levels[0] if rule == "first" else max(levels, key=lambda level: counts[level])
 
 
-def _order(column: ColumnSurvey) -> Callable[[str], Any]:
+def _order(column: ColumnSurvey) -> Callable[[str], float | str]:
     """Levels that are numbers go by size, texts by their letters."""
     values = column.type.removeprefix("dictionary<values=").split(",")[0]
     return float if values.startswith(("int", "uint", "float", "double", "halffloat", "decimal")) else str

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -149,17 +148,17 @@ def _piece(
     return count, lower, upper, total, mean, squares, _fingerprint((x + 0.0).view(np.uint64), keys)
 
 
-def _filled(values: Array, valid: Array | None, stand_in: Any) -> Array:
+def _filled(values: Array, valid: Array | None, stand_in: float) -> Array:
     """As float64; gaps read as a valid value, so that range and wholeness stand."""
     x = values.astype(np.float64, copy=False)
     return x if valid is None else np.where(valid, x, np.float64(stand_in))
 
 
-def _pieces(n_rows: int) -> list[slice]:
+def _pieces(n_rows: int) -> list[slice[int, int, None]]:
     return [slice(begin, begin + _PIECE) for begin in range(0, n_rows, _PIECE)]
 
 
-def _part(values: Array | None, rows: slice) -> Array | None:
+def _part(values: Array | None, rows: slice[int, int, None]) -> Array | None:
     return None if values is None else values[rows]
 
 
