@@ -121,29 +121,30 @@ def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Repla
     codes, mass = task.scaled()
     weight = np.ones(len(codes)) if mass is None else mass.copy()
     weight /= weight.sum()
-    first, votes = weight, np.zeros((len(codes), task.n_classes))
+    first, leads = weight, _Leads(codes, task.n_classes)
+    is_other = [codes != label for label in range(task.n_classes)]  # whether calling a row so is wrong
     worst, mean, since = 0.0, np.zeros(len(codes)), np.zeros(len(codes))
     hardest, hardest_error = weight, -1.0
     for j in range(state.n_rounds):
         is_left = columns.of(int(state.feature[j])) <= state.threshold[j]
         if not columns.is_halfway(int(state.feature[j]), is_left, float(state.threshold[j])):
             return _Replay(_changed(j, "threshold is not halfway between values of rows"), math.inf, [])
-        called = np.where(is_left, state.left[j], state.right[j])
-        votes[np.arange(len(codes)), called] += state.alpha[j]
-        is_wrong = called != codes
-        error = float(weight[is_wrong].sum())
+        left, right, alpha = int(state.left[j]), int(state.right[j]), float(state.alpha[j])
+        is_wrong = np.where(is_left, is_other[left], is_other[right])
+        lead = leads.after(is_left, is_wrong, left, right, alpha)
+        error = float(weight @ is_wrong)
         allowed = 16 * (len(codes) + 16) * (j + 1) * UNIT
-        off = max(abs(state.error[j] - error) / (error or 1.0), abs(state.alpha[j] - _alpha(task, error, j)) / 4)
+        off = max(abs(state.error[j] - error) / (error or 1.0), abs(alpha - _alpha(task, error, j)) / 4)
         worst = max(worst, off / allowed)
         if worst > 1:
             return _Replay(_changed(j, "error or weight is not that of the rows"), math.inf, [])
-        if not _is_error(float(state.training_error[j]), _leads(votes, codes), first, allowed):
+        if not _is_error(float(state.training_error[j]), lead, first, allowed):
             return _Replay(_changed(j, "training error is not that of the rows"), math.inf, [])
         since = weight if (j + 1) & j == 0 else since + weight  # since the last power of two
         mean = mean + weight
         if error > hardest_error:
             hardest, hardest_error = weight, error
-        weight = np.where(is_wrong, weight * math.exp(state.alpha[j]), weight)
+        weight = np.where(is_wrong, weight * math.exp(alpha), weight)
         weight /= weight.sum()
     weights = [hardest, mean / mean.sum(), since / since.sum()]
     return _Replay("", worst + TINY, weights if task.n_classes == 2 else [], weight)
@@ -161,6 +162,22 @@ def _is_unfinished(
     return bool(near < least < chance - near)
 
 
+class _Leads:
+    """The leads of all rows, round by round: of two classes, what calls a row right less what calls it wrong."""
+
+    def __init__(self, codes: Array, n_classes: int) -> None:
+        self.codes, self.lead = codes, np.zeros(len(codes))
+        self.votes = None if n_classes == 2 else np.zeros((len(codes), n_classes))
+
+    def after(self, is_left: Array, is_wrong: Array, left: int, right: int, alpha: float) -> Array:
+        """The leads after one more stump."""
+        if self.votes is None:
+            self.lead += np.where(is_wrong, -alpha, alpha)
+            return self.lead
+        self.votes[np.arange(len(is_left)), np.where(is_left, left, right)] += alpha
+        return _leads(self.votes, self.codes)
+
+
 def _leads(votes: Array, codes: Array) -> Array:
     """By how much the vote for a row's class is above the largest of the others."""
     rows, labels = np.arange(len(codes)), codes.astype(np.int64)
@@ -172,7 +189,7 @@ def _leads(votes: Array, codes: Array) -> Array:
 def _is_error(stated: float, leads: Array, first: Array, allowed: float) -> bool:
     """Whether a training error is that of these leads; a draw is an error, and what may be one may count or not."""
     near = allowed * (1 + float(np.abs(leads).max(initial=0.0)))
-    least, most = float(first[leads < -near].sum()), float(first[leads <= near].sum())
+    least, most = float(first @ (leads < -near)), float(first @ (leads <= near))
     return least - allowed <= stated <= most + allowed
 
 
@@ -207,7 +224,8 @@ class _DenseColumns:
     def is_halfway(self, j: int, is_left: Array, threshold: float) -> bool:
         """Whether a threshold is where the search puts it: halfway between two values, or infinite behind all."""
         x = self.of(j)
-        low, high = float(x[is_left].max(initial=-np.inf)), float(x[~is_left].min(initial=np.inf))
+        low = float(np.where(is_left, x, -np.inf).max(initial=-np.inf))
+        high = float(np.where(is_left, np.inf, x).min(initial=np.inf))
         if math.isinf(high) or math.isinf(low):
             return threshold == math.inf and math.isinf(high)
         middle = low / 2 + high / 2
