@@ -203,9 +203,9 @@ class StreamedRows:
         return table
 
     def table(self, n_rows: int, n_columns: int) -> Array:
-        """A table of bytes, in memory where the budget has room for two of them beside the rows, else in a file."""
+        """A table of bytes, in memory where the budget has room for three of them beside the rows, else in a file."""
         room = memory_limit() - self.n_rows * self.bytes_per_row
-        return byte_table(n_rows, n_columns, in_memory=2 * n_rows * n_columns <= room)
+        return byte_table(n_rows, n_columns, in_memory=3 * n_rows * n_columns <= room)
 
     def by_column(self, codes: Array) -> Array:
         """The same codes, a row per column."""
