@@ -172,6 +172,11 @@ _MODULES = {
         "GramDisplay",
         "WidthDisplay",
     ),
+    "evaluation.pictures.machines": (
+        "AlphaMarginDisplay",
+        "SmoDisplay",
+        "SupportVectorDisplay",
+    ),
     "evaluation.pictures.bias_variance": ("BiasVarianceDisplay",),
     "selection.folds.class_validation": ("class_validation",),
     "selection.compare.leaderboard": ("leaderboard",),

@@ -74,6 +74,9 @@ from certifit.evaluation.pictures.kernels import WidthDisplay as WidthDisplay
 from certifit.evaluation.pictures.local import LocalFitDisplay as LocalFitDisplay
 from certifit.evaluation.pictures.local import LocalWidthsDisplay as LocalWidthsDisplay
 from certifit.evaluation.pictures.local import TauDisplay as TauDisplay
+from certifit.evaluation.pictures.machines import AlphaMarginDisplay as AlphaMarginDisplay
+from certifit.evaluation.pictures.machines import SmoDisplay as SmoDisplay
+from certifit.evaluation.pictures.machines import SupportVectorDisplay as SupportVectorDisplay
 from certifit.evaluation.pictures.network import ApproximationDisplay as ApproximationDisplay
 from certifit.evaluation.pictures.network import EpochsDisplay as EpochsDisplay
 from certifit.evaluation.pictures.network import HiddenUnitsDisplay as HiddenUnitsDisplay

@@ -191,9 +191,9 @@ def joined(judged: list[Judged], null: list[float], tolerance: float, assumption
     return MarginCertificate(
         claim=EXACT_FIT_CLAIM if is_exact else CLAIM,
         theorem=THEOREM,
-        value=value,
+        value=float(value),
         tolerance=tolerance,
-        rounding=rounding,
+        rounding=float(rounding),
         violation=max(one.violation for one in judged),
         n_zero=zero,
         n_free=free,
