@@ -18,7 +18,6 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from math import inf
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -143,7 +142,10 @@ class Estimator(CallbackSupport, BaseEstimator, ABC, Generic[RowsT]):
     # Folds
 
     shares: ClassVar[tuple[str, ...]] = ()  # parameters whose values share the work of folds
-    most_shared_columns: ClassVar[float] = inf  # beyond it folds that share passes cost as much as refits
+
+    def shares_folds(self, source: Source, n_classes: int) -> bool:
+        """Whether `folds` of all candidates together cost less than refits of some. n_classes: 0 for numbers."""
+        return True
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits to the training rows of all splits at once (`models/folds.py`); None: each is to be refitted.

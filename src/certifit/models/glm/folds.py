@@ -49,7 +49,7 @@ def score_folds(
     polynomial, an L1 penalty, bounds, a solver, a start or a stop of the user's choice, and too large Hessians.
     """
     is_mapped_anew = any(map_parameters(candidate) for candidate in candidates_of(grid))
-    probe = _like(model, {})
+    probe = model_like(model, {})
     probe.target_name_ = source.target
     mapped = None if is_mapped_anew else fold_columns(probe, source)
     if mapped is None:
@@ -67,9 +67,9 @@ def _candidate_folds(
 ) -> RowFolds | None:
     states: list[list[Any]] = [[[] for _ in candidates] for _ in rounds]
     for others, places in shared_work(candidates, probe.shares):
-        tuned = _like(probe, others)
+        tuned = model_like(probe, others)
         task = _task(tuned, mapped)
-        alphas = [_alpha(tuned, candidates[place]) for place in places]
+        alphas = [alpha_of(tuned, candidates[place]) for place in places]
         if not _is_path(tuned, task, alphas) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
             return None
         start = None
@@ -108,7 +108,7 @@ class ScoreSubsets(FoldStates):
 
 
 def _subset_folds(probe: GlmModel, source: Source, mapped: Source, rounds: Sequence[Splits]) -> ScoreSubsets | None:
-    task, alpha = _task(probe, mapped), _alpha(probe, {})
+    task, alpha = _task(probe, mapped), alpha_of(probe, {})
     if not _is_path(probe, task, [alpha]) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
         return None
     losses = []
@@ -174,20 +174,22 @@ def _task(model: GlmModel, mapped: Source) -> GlmTask:
 def _is_path(model: GlmModel, task: GlmTask, alphas: Sequence[float | None]) -> bool:
     """Whether the fits are minima of a smooth objective, as the model's own solver finds them."""
     is_smooth = task.is_smooth and (float(model.l1_ratio) == 0 or all(alpha == 0 for alpha in alphas))
-    return is_smooth and model.start is None and _is_auto(model)
+    return is_smooth and model.start is None and is_auto(model)
 
 
-def _is_auto(model: GlmModel) -> bool:
+def is_auto(model: GlmModel) -> bool:
+    """Whether the model is fitted by its own solver, to the end."""
     return isinstance(model.solver, str) and model.solver == "auto" and float(model.step_tol) == 0
 
 
-def _alpha(model: GlmModel, candidate: Candidate) -> float | None:
-    tuned = _like(model, candidate)
+def alpha_of(model: GlmModel, candidate: Candidate) -> float | None:
+    """The strength of the penalty of a candidate; None is 1 / sum of weights."""
+    tuned = model_like(model, candidate)
     tuned._check_parameters()
     return None if tuned.alpha is None else float(tuned.alpha)
 
 
-def _like(model: GlmModel, parameters: Candidate) -> GlmModel:
+def model_like(model: GlmModel, parameters: Candidate) -> GlmModel:
     """A copy with other parameters and the same fitted maps."""
     tuned: GlmModel = clone(model).set_params(**parameters)
     for name in ("encoder_", "basis_", "target_name_", "classes_"):

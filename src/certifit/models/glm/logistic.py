@@ -28,11 +28,13 @@ from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses
 from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
+from certifit.models.gathered import is_wide
 from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
 from certifit.models.glm.softmax_certificate import certify
+from certifit.models.glm.softmax_folds import softmax_folds
 from certifit.models.glm.softmax_solver import minimise, solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import AUTO, COORDINATE
@@ -264,16 +266,24 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits of all candidates to the training rows of all splits, a path for all of them at once.
 
-        None where each is to be fitted by itself: more than two classes, and where `score_folds` says so.
+        None where each is to be fitted by itself, as `softmax_folds` (more than two classes, or more columns than
+        rows) and `score_folds` say.
         """
-        if isinstance(rounds, EachRow) or grid.classes is None or len(grid.classes) != 2:
+        if isinstance(rounds, EachRow) or grid.classes is None:
             return None
         for splits in rounds:
-            for split, sums in enumerate(trained_classes(source, 2, splits)):
+            for split, sums in enumerate(trained_classes(source, len(grid.classes), splits)):
                 present(sums, grid.classes, split)
         probe = clone(self)
         probe.classes_ = grid.classes
-        return score_folds(probe, source, rounds, grid)
+        if len(grid.classes) > 2:
+            return softmax_folds(probe, source, rounds, grid)
+        of_rows = softmax_folds(probe, source, rounds, grid) if is_wide(source) else None
+        return score_folds(probe, source, rounds, grid) if of_rows is None else of_rows
+
+    def shares_folds(self, source: Source, n_classes: int) -> bool:
+        """Whether all candidates together cost less than refits of some."""
+        return n_classes > 2 or super().shares_folds(source, n_classes) or is_wide(source)
 
     def fold_state(self, weights: FoldWeights) -> ClassState:
         """The fit to one training set."""

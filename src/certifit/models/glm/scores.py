@@ -179,6 +179,7 @@ def start_weights(start: Start, n_scores: int, n_columns: int, fit_intercept: bo
 
 TOL = 1e-8
 LEAST_SHARE = 1e-3  # of the largest alpha of a path
+MOST_SHARED_COLUMNS = 200
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
@@ -203,8 +204,11 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         """The loss of a score."""
 
     shares = ("alpha",)
-    most_shared_columns = 200
     is_of_classes = False
+
+    def shares_folds(self, source: Source, n_classes: int) -> bool:
+        """Whether all candidates together cost less than refits of some: a Hessian per split, not of many columns."""
+        return source.n_features <= MOST_SHARED_COLUMNS
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits of all candidates to the training rows of all splits, a path for all of them at once."""

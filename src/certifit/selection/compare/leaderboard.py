@@ -371,12 +371,13 @@ def _scored(
 ) -> tuple[Sequence[Candidate], FoldScores] | None:
     """Candidates and their scores; None where they would need too many refits."""
     if most_refits is not None:
+        n_classes = 0 if rows.classes is None else len(rows.classes)
         if _needs_refits(job.estimator, rows, rounds, most_refits):
             notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
             return None
         try:
             scores = None
-            if not learner_of(job.estimator).is_ours or rows.source.n_features <= job.estimator.most_shared_columns:
+            if not learner_of(job.estimator).is_ours or job.estimator.shares_folds(rows.source, n_classes):
                 scores = offered_scores(job.estimator, rows, rounds, candidates, scoring, with_rows=with_rows)
         except NoFit as error:
             notes.append(_note_on_no_fit(job.name, error))
