@@ -65,6 +65,14 @@ class ScoreTable:
         return np.asarray(self.scores[dense_rows(columns.X)[:, 0].astype(np.intp)])
 
 
+def column_spreads(X: Array, shares: Array, centred: bool = True) -> Array:
+    """Standard deviation of every column (root mean square where not centred), 0 for one that does not vary."""
+    away = X - shares @ X if centred else X
+    spreads = np.sqrt(shares @ np.square(away))
+    # A mean is rounded: what varies by no more is constant.
+    return np.asarray(np.where(spreads > 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0), spreads, 0.0))
+
+
 def is_wide(source: Source) -> bool:
     """Whether there are many columns, and more than rows: then products of rows are fewer than those of columns."""
     if source.n_features <= FEW_COLUMNS:

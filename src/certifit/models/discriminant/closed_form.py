@@ -8,7 +8,7 @@ What tasks share whose optimum is a formula of sums by class.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from certifit.data.cells import ByLabel, Cells
+from certifit.data.cells import ByLabel, Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget, UserWeights
@@ -24,7 +24,7 @@ from certifit.minimise.problem import Run
 from certifit.models.classifier import Classifier, codes_of
 from certifit.models.discriminant.folds import class_folds
 from certifit.models.estimator import StateT
-from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets
+from certifit.models.folds import Candidate, EachRow, Grid, Rounds, RowFolds, Subsets
 from certifit.statistics.cell_sums import Store
 
 State = TypeVar("State")
@@ -85,6 +85,10 @@ class GenerativeClassifier(Classifier[ClosedT, StateT], Generic[ClosedT, StateT,
         mapped = self.fit_maps(source)
         self.column_names_ = list(mapped.names)
         return None if self.encoder_ is not None and self.encoder_.opened()[1] else mapped
+
+    def row_folds(self, mapped: Source, rounds: Sequence[Splits], candidates: Sequence[Candidate]) -> RowFolds | None:
+        """Folds that need no sums by cell; None where those are to tell."""
+        return None
 
     def fold_parts(self, source: Source, cells: Cells) -> Callable[[Array], Any]:
         """The statistic of unions of cells, as a function of how often each union (row) holds each cell."""

@@ -36,6 +36,9 @@ def class_folds(
     model: a copy that holds classes_. source: y are codes 0 .. K-1.
     """
     mapped = None if any(map_parameters(candidate) for candidate in candidates) else model.fold_columns(source)
+    of_rows = None if mapped is None or not rounds else model.row_folds(mapped, rounds, candidates)
+    if of_rows is not None:
+        return of_rows
     faults: dict[int, str] = {}
     if mapped is not None and _fits_in_memory(model, mapped, rounds, len(candidates)):
         states = [_from_cells(model, mapped, splits, candidates, faults) for splits in rounds]

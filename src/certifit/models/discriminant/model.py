@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from certifit.data.cells import Cells
+from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows
@@ -19,6 +19,9 @@ from certifit.models.discriminant.certificate import certify_gaussian
 from certifit.models.discriminant.closed_form import GenerativeClassifier, checked_priors
 from certifit.models.discriminant.likelihood import LikelihoodCertificate
 from certifit.models.discriminant.task import DiagonalCovariance, FullCovariance, GaussianState, GaussianTask, Shrinkage
+from certifit.models.discriminant.wide import wide_folds
+from certifit.models.folds import Candidate, RowFolds
+from certifit.models.gathered import is_wide
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import CellMoments, cell_moments
 from certifit.statistics.class_moments import ClassScatter, class_grams, class_scatter
@@ -125,6 +128,11 @@ class GaussianDiscriminant(GenerativeClassifier[GaussianTask, GaussianState, Mom
         """Size of the statistic of so many cells."""
         n_numbers = n_columns + 2 if COVARIANCES[self.covariance].has_products else 1
         return super().statistic_bytes(n_cells, n_columns) * n_numbers
+
+    def row_folds(self, mapped: Source, rounds: Sequence[Splits], candidates: Sequence[Candidate]) -> RowFolds | None:
+        """Through products of rows, where there are fewer of them than columns."""
+        has_products = COVARIANCES[self.covariance].has_products
+        return wide_folds(self, mapped, rounds, candidates) if has_products and is_wide(mapped) else None
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Shrinkages from none to all."""

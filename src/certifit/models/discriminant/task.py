@@ -331,11 +331,7 @@ class FullCovariance(GaussianTask):
         less = "" if k is None else ", covariance='shared'"
         n_rows = int(self.moments.n_rows.sum() if k is None else self.moments.n_rows[k])
         if n_rows - (len(self.classes) if k is None else 1) < len(self.names):
-            return (
-                f"The covariance is singular {where}, which {'have' if k is None else 'has'} {n_rows} rows for "
-                f"{len(self.names)} columns",
-                f"Use shrinkage=0.1 or so{less}, covariance='diagonal', or fewer columns (PCA).",
-            )
+            return too_few_rows(self.classes, k, n_rows, len(self.names))
         shown = ", ".join(repr(self.names[j]) for j in columns[:10]) + (", ..." if len(columns) > 10 else "")
         noun, verb = ("column", "is") if len(columns) == 1 else ("columns", "are")
         return (
@@ -343,6 +339,16 @@ class FullCovariance(GaussianTask):
             f"others ({shown})",
             f"Use shrinkage=0.1 or so{less}, or drop the {noun}.",
         )
+
+
+def too_few_rows(classes: Array, k: int | None, n_rows: int, n_columns: int) -> tuple[str, str]:
+    """Why a covariance of few rows is singular, and what to do. k: its class; None is all of them."""
+    where = "within the classes, which have" if k is None else f"within class {classes.tolist()[k]!r}, which has"
+    less = "" if k is None else ", covariance='shared'"
+    return (
+        f"The covariance is singular {where} {n_rows} rows for {n_columns} columns",
+        f"Use shrinkage=0.1 or so{less}, covariance='diagonal', or fewer columns (PCA).",
+    )
 
 
 class DiagonalCovariance(GaussianTask):

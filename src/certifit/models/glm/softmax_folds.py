@@ -22,7 +22,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.models.discriminant.folds import map_parameters, present
 from certifit.models.folds import Candidates, ClassState, Grid, RowFolds, shared_work
-from certifit.models.gathered import GatheredRows, ScoreTable
+from certifit.models.gathered import GatheredRows, ScoreTable, column_spreads
 from certifit.models.glm.folds import alpha_of, fold_columns, is_auto, model_like
 from certifit.models.glm.softmax_solver import CHANGES, Changes
 from certifit.runtime import one_blas_thread
@@ -127,10 +127,8 @@ def _standardised(model: LogisticRegression, X: Array, trained: Array, shares: A
     Z = X - shares @ X[trained] if model.fit_intercept else X
     if not model.standardize:
         return Z
-    spreads = np.sqrt(shares @ np.square(Z[trained]))
-    # A mean is rounded: a column that varies by no more is constant.
-    varies = spreads > 8 * np.finfo(np.float64).eps * np.abs(X[trained]).max(axis=0)
-    return np.asarray(Z / np.where(varies, spreads, 1.0))
+    spreads = column_spreads(X[trained], shares, bool(model.fit_intercept))
+    return np.asarray(Z / np.where(spreads > 0, spreads, 1.0))
 
 
 class RotatedPath:
