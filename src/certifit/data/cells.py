@@ -133,7 +133,9 @@ class Splits:
 
     def trained(self, source: Source, split: int) -> Source:
         """The source with only the training rows of a split: the others have weight 0."""
-        return source.weighted(partial(_times, self.cells, self.train[split]))
+        return source.weighted(
+            partial(_times, self.cells, self.train[split]), (Same(self.cells), self.train[split].tobytes())
+        )
 
     def sharing(self) -> Splits:
         """The same splits for several fits in a row: rows that one fit has encoded, the next does not encode again."""
@@ -159,6 +161,19 @@ class _SharedSplits(Splits):
             self._training.clear()  # of one split at a time: they may fill the memory budget
             self._training[key] = source, rows
         return self._training[key][1]
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """An object as a key that is equal to itself alone; the key keeps it, so no other takes its place."""
+
+    value: object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def _times(cells: Cells, times: Array, block: Block) -> Array:

@@ -7,7 +7,7 @@ binary tree by block number, `reduce` continues that tree over stretches, so any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -208,6 +208,10 @@ class Source:
         fact: Result = facts[key]
         return fact
 
+    def surveyed(self, key: Any, make: Callable[[], Result]) -> Result:
+        """A survey of all rows, found once per question; of training rows once for all models (`Splits.trained`)."""
+        return self.remembered(key, make)
+
     def rows_of_stretch(self) -> int:
         """Rows of a stretch that is not the last."""
         return self.stretch_rows or self.block_rows * stretch_blocks(self.n_features)
@@ -225,11 +229,14 @@ class Source:
 
         return Mapped(self, row_map)
 
-    def weighted(self, times: Callable[[Block], Array]) -> Source:
-        """This source with every weight multiplied by `times`, a number per row; weight 0 is no row."""
+    def weighted(self, times: Callable[[Block], Array], name: Hashable = None) -> Source:
+        """This source with every weight multiplied by `times`, a number per row; weight 0 is no row.
+
+        name: sources of equal names have equal weights, and what one has surveyed the others know.
+        """
         from certifit.data.source_wrappers import Weighted
 
-        return Weighted(self, times)
+        return Weighted(self, times, name)
 
     def reading(self, target: Target, classes: Array | None = None) -> Source:
         """The same rows with their target read in another way; classes: the sorted labels of Target.CODES."""

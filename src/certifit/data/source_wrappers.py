@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -141,11 +141,17 @@ class Changed(Wrapped):
 
 
 class Weighted(Changed):
-    """A source with other weights."""
+    """A source with other weights. name: equal names have equal weights, and share surveys of their rows."""
 
-    def __init__(self, inner: Source, times: Callable[[Block], Array]) -> None:
+    def __init__(self, inner: Source, times: Callable[[Block], Array], name: Hashable = None) -> None:
         super().__init__(inner)
-        self.times = times
+        self.times, self.weights_name = times, name
+
+    def surveyed(self, key: Any, make: Callable[[], Result]) -> Result:
+        """A survey of all rows, found once per question and name."""
+        if self.weights_name is None:
+            return super().surveyed(key, make)
+        return self.inner.remembered((self.weights_name, key), make)
 
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
         """f of the stretch with the other weights."""

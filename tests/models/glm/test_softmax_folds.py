@@ -89,3 +89,10 @@ def test_many_rows_are_left_to_refits_of_fewer_candidates():
     assert has_sums(cf.LogisticRegression(), Memory(X, codes.astype(float)), classes)
     settings = [{"alpha": alpha} for alpha in np.geomspace(1e-4, 1, 2000)]
     assert folds_of(cf.LogisticRegression(), X, codes, classes, settings) is None
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_more_columns_than_rows_are_fitted_to_the_end(standardize):
+    X, y = table(30, 500, 3)
+    model = cf.LogisticRegression(0.1, standardize=standardize).fit(X, y)
+    assert model.certificate_.holds and model.n_iter_ <= 5

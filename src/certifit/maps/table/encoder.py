@@ -294,14 +294,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if unknown:
             raise ValueError(f"categories and reference name columns that are not there: {unknown}.")
         question = partial(Survey.of, cap=cap, categories=frozenset(self.categories))
-        survey = source.remembered(("survey", *question.keywords.values()), partial(source.reduce, question))
+        survey = source.surveyed(("survey", *question.keywords.values()), partial(source.reduce, question))
         absent = tuple(
             (name, number) for name, column in survey.columns.items() if (number := column.absent) is not None
         )
         notes = [absent_note(name, number, survey.columns[name], self.absent) for name, number in absent]
         if absent and self.absent == "recognise":
             question = partial(question, absent=absent)
-            survey = source.remembered(("survey", *question.keywords.values()), partial(source.reduce, question))
+            survey = source.surveyed(("survey", *question.keywords.values()), partial(source.reduce, question))
         settings = Settings(
             self.reference,
             self.unseen,

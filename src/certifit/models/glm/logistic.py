@@ -34,7 +34,7 @@ from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
 from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
 from certifit.models.glm.softmax_certificate import certify
-from certifit.models.glm.softmax_folds import softmax_folds
+from certifit.models.glm.softmax_folds import rotated_start, softmax_folds
 from certifit.models.glm.softmax_solver import minimise, solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import AUTO, COORDINATE
@@ -66,7 +66,7 @@ def solve_softmax(
 ) -> Run[SoftmaxWeights]:
     """The minimiser by a solver, or by the one that suits the task."""
     if solver == AUTO and step_tol == 0 and start is None:
-        return solve(task, tol, max_iter)
+        return solve(task, tol, max_iter, rotated_start(task) if is_wide(task.source) else None)
     if solver == COORDINATE:
         raise ValueError(f"solver={solver!r} is for two classes. With {task.n_classes} classes take another solver.")
     return minimise(task, "lbfgs" if solver == AUTO else solver, Stop(tol, step_tol, max_iter), start)

@@ -25,6 +25,7 @@ from certifit.models.folds import Candidates, ClassState, Grid, RowFolds, shared
 from certifit.models.gathered import GatheredRows, ScoreTable, column_spreads
 from certifit.models.glm.folds import alpha_of, fold_columns, is_auto, model_like
 from certifit.models.glm.softmax_solver import CHANGES, Changes
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.runtime import one_blas_thread
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ MOST_TERMS, COLUMNS_OF_EXPONENTIALS = 500_000_000, 16
 SMALL = 400  # entries of a point for which a Hessian is cheap
 DONE, ROUNDING = 1e-14, 1e-16  # a fit ends where its decrement is so small, of the objective or at all
 ARMIJO, SHORTEST = 1e-4, 1e-12
+MOST_STEPS = 1000  # of one fit
 
 
 @one_blas_thread
@@ -120,6 +122,33 @@ def _fits(
     points = dict(zip(order.tolist(), path.fits(times * alphas[order], int(model.max_iter)), strict=True))
     tables = [Z @ points[at] for at in range(len(alphas))]
     return tables if all(np.isfinite(table).all() for table in tables) else None
+
+
+FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the one before
+
+
+@one_blas_thread
+def rotated_start(task: SoftmaxTask) -> Array | None:
+    """The point of a fit with more columns than rows, but for roundings; None where the rows cannot be held."""
+    rows = GatheredRows.of(task.source) if task.alpha > 0 else None
+    if rows is None:
+        return None
+    trained = rows.weight > 0
+    X, shares = rows.X[trained], rows.weight[trained] / rows.weight[trained].sum()
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = shares @ X if task.fit_intercept else np.zeros(X.shape[1])
+        Z = (X - centre) / task.spreads
+    if not np.isfinite(Z).all():
+        return None
+    V = np.linalg.svd(Z, full_matrices=False)[2]
+    Z = np.column_stack([Z @ V.T, np.ones(len(Z))] if task.fit_intercept else [Z @ V.T])
+    path = RotatedPath(Z, rows.codes[trained], shares, task.n_classes, task.fit_intercept)
+    *_, point = path.fits(task.alpha * FALLING, MOST_STEPS)
+    with np.errstate(over="ignore", invalid="ignore"):
+        coef = point[: len(V)].T @ V / task.spreads
+        intercept = point[-1] - coef @ centre if task.fit_intercept else np.zeros(task.n_classes)
+        start = task.to_point(SoftmaxWeights(coef, intercept))
+    return start if np.isfinite(start).all() else None
 
 
 def _standardised(model: LogisticRegression, X: Array, trained: Array, shares: Array) -> Array:

@@ -72,13 +72,13 @@ class Changes:
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 @one_blas_thread
-def solve(task: SoftmaxTask, tol: float, max_iter: int) -> Run[SoftmaxWeights]:
+def solve(task: SoftmaxTask, tol: float, max_iter: int, start: Array | None = None) -> Run[SoftmaxWeights]:
     """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""
-    steps = Steps()
+    steps, start = Steps(), task.start() if start is None else start
     if task.size > SMALL:
-        point = _descend(task, task.start(), tol, max_iter, steps)
+        point = _descend(task, start, tol, max_iter, steps)
     else:
-        point = _descend(task, task.start(), tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
+        point = _descend(task, start, tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
         is_held = bool((task.l2[:-1] > 0).all())  # a penalty ends the growth of weights, however small it is
         point = descend(task, point, max_iter, steps, runaway=PATIENT if is_held else RUNAWAY)
     return Run(task.to_state(point), steps.rows, steps.reason)
