@@ -1,0 +1,296 @@
+"""Tables of unlike shapes: small, wide, long, and texts; through Python and through the command line.
+
+    python -m benchmarks.shapes [SHAPE ...] [--large] [--data ../shared/data] [--out FILE.jsonl]
+
+Through Python: one fit or search of certifit and of scikit-learn, the minimum of some turns. Through the command line:
+`certifit fit`, its report and certificate included, and `benchmarks/shapes_script.py`, which compares scikit-learn's
+models of the same kinds by ten folds. Every figure is of a process of its own: CPU and wall seconds, peak memory (of
+the command line with its imports; of Python without their time). --large adds 1e6 x 50 and 1e7 x 20.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+OURS, THEIRS = "certifit", "scikit-learn"
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table. write: makes it as a file in a folder. task: what Python fits, by library. turns: runs, of which the
+    quickest is told.
+
+    goal: what the script compares models of; None: the command line is not raced on it.
+    """
+
+    write: Callable[[Path, Path], Path]
+    task: Callable[[Path], dict[str, Callable[[], Any]]]
+    goal: str | None = None
+    options: tuple[str, ...] = ()
+    turns: int = 3
+    is_large: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Figures of one process."""
+
+    shape: str
+    way: str
+    library: str
+    cpu: float
+    wall: float
+    megabytes: float
+    code: int
+    load: float
+
+
+def quantity(n_rows: int, n_columns: int, kind: str = "csv") -> Callable[[Path, Path], Path]:
+    """y is a sum of ten columns and noise."""
+
+    def write(folder: Path, data: Path) -> Path:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = folder / f"table.{kind}"
+        random, schema, writer = np.random.default_rng(0), None, None
+        for begin in range(0, n_rows, 1_000_000):  # 1e7 rows are not held together
+            X = random.standard_normal((min(1_000_000, n_rows - begin), n_columns)).round(4)
+            y = X[:, :10].sum(axis=1) + random.standard_normal(len(X))
+            columns = {f"x{j}": X[:, j] for j in range(n_columns)} | {"y": y.round(4)}
+            if kind == "csv":
+                import pandas as pd
+
+                pd.DataFrame(columns).to_csv(path, index=False)
+                continue
+            table = pa.table(columns)
+            schema = table.schema if schema is None else schema
+            writer = pq.ParquetWriter(path, schema) if writer is None else writer
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+        return path
+
+    return write
+
+
+def classes(n_rows: int, n_columns: int, n_classes: int) -> Callable[[Path, Path], Path]:
+    """Gaussian classes whose means differ in twenty columns."""
+
+    def write(folder: Path, data: Path) -> Path:
+        import pandas as pd
+
+        random = np.random.default_rng(0)
+        y = random.permutation(np.arange(n_rows) % n_classes)
+        X = random.standard_normal((n_rows, n_columns))
+        X[:, :20] += random.standard_normal((n_classes, min(20, n_columns)))[y]
+        table = pd.DataFrame(X.round(5), columns=[f"x{j}" for j in range(n_columns)])
+        table["y"] = np.array([f"class {k}" for k in range(n_classes)])[y]
+        table.to_csv(folder / "table.csv", index=False)
+        return folder / "table.csv"
+
+    return write
+
+
+def sentences(folder: Path, data: Path) -> Path:
+    """Ten thousand sentences of films, subjective or not."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(data / "subjectivity/subjectivity.parquet")
+    text, label = table.column_names[:2] if table.schema.field(0).type == pa.string() else table.column_names[1::-1]
+    pq.write_table(pa.table({"text": table[text], "y": table[label].cast(pa.string())}), folder / "table.parquet")
+    return folder / "table.parquet"
+
+
+def _columns(path: Path) -> tuple[Any, Any]:
+    import pandas as pd
+
+    table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    return table.drop(columns="y").to_numpy(), table["y"].to_numpy()
+
+
+def least_squares(path: Path) -> dict[str, Callable[[], Any]]:
+    """One fit."""
+    from sklearn.linear_model import LinearRegression
+
+    import certifit as cf
+
+    X, y = _columns(path)
+    return {OURS: lambda: cf.LinearRegression().fit(X, y), THEIRS: lambda: LinearRegression().fit(X, y)}
+
+
+def ridge(path: Path) -> dict[str, Callable[[], Any]]:
+    """One fit of a penalty of 1 on the sum of squares."""
+    from sklearn.linear_model import Ridge
+
+    import certifit as cf
+
+    X, y = _columns(path)
+    return {OURS: lambda: cf.Ridge().fit(X, y), THEIRS: lambda: Ridge().fit(X, y)}
+
+
+def ridge_search(path: Path) -> dict[str, Callable[[], Any]]:
+    """Thirty penalties by five folds."""
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV
+
+    import certifit as cf
+
+    X, y = _columns(path)
+    grid = {"alpha": np.geomspace(1e-3, 1e3, 30)}
+    return {
+        OURS: lambda: cf.CrossValidated(cf.Ridge(), {"alpha": grid["alpha"] / len(y)}, cv=FOLDS).fit(X, y),
+        THEIRS: lambda: GridSearchCV(Ridge(), grid, cv=FOLDS).fit(X, y),
+    }
+
+
+def logistic_search(path: Path) -> dict[str, Callable[[], Any]]:
+    """Ten penalties by five folds."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+
+    import certifit as cf
+
+    X, y = _columns(path)
+    C = np.geomspace(1e-3, 1e3, 10)
+    return {
+        OURS: lambda: cf.CrossValidated(cf.LogisticRegression(), {"alpha": 1 / (C * len(y))}, cv=FOLDS).fit(X, y),
+        THEIRS: lambda: GridSearchCV(LogisticRegression(max_iter=1000), {"C": C}, cv=FOLDS).fit(X, y),
+    }
+
+
+def words(path: Path) -> dict[str, Callable[[], Any]]:
+    """Sentences as columns of their words, and one fit."""
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    import certifit as cf
+
+    X, y = _columns(path)
+    texts = X[:, 0].tolist()
+    return {
+        OURS: lambda: cf.LogisticRegression().fit(cf.TextBinarizer().fit_transform(texts), y),
+        THEIRS: lambda: LogisticRegression(max_iter=1000).fit(CountVectorizer(binary=True).fit_transform(texts), y),
+    }
+
+
+def from_parquet(path: Path) -> dict[str, Callable[[], Any]]:
+    """Least squares of a file: certifit in one pass over it, scikit-learn of the table that pandas holds."""
+    from sklearn.linear_model import LinearRegression
+
+    import certifit as cf
+
+    def theirs() -> Any:
+        X, y = _columns(path)
+        return LinearRegression().fit(X, y)
+
+    return {OURS: lambda: cf.LinearRegression().fit(cf.scan_parquet(path, target="y")), THEIRS: theirs}
+
+
+SHAPES = {
+    "150 x 4": Shape(quantity(150, 4), least_squares, "quantity", turns=50),
+    "2,000 x 100": Shape(quantity(2000, 100), ridge_search, "quantity", turns=5),
+    "80 x 2,300, 4 classes": Shape(classes(80, 2300, 4), logistic_search, "classes", ("--task", "classes")),
+    "80 x 100, 4 classes": Shape(classes(80, 100, 4), logistic_search, "classes", ("--task", "classes")),
+    "80 x 400, 4 classes": Shape(classes(80, 400, 4), logistic_search, "classes", ("--task", "classes")),
+    "500 x 20,000": Shape(quantity(500, 20_000, "parquet"), ridge),
+    "10,000 sentences": Shape(sentences, words, "texts", ("--model", "logistic", "--texts", "text")),
+    "1e6 x 50": Shape(quantity(1_000_000, 50, "parquet"), least_squares, "quantity", turns=30, is_large=True),
+    "1e7 x 20, Parquet": Shape(quantity(10_000_000, 20, "parquet"), from_parquet, is_large=True),
+}
+
+
+def timed(shape: Shape, path: Path, library: str) -> tuple[float, float]:
+    """CPU and wall seconds of the quickest turn, after one that warms up."""
+    work = shape.task(path)[library]
+    best = (np.inf, np.inf)
+    for turn in range(shape.turns + 1):
+        cpu, wall = time.process_time(), time.perf_counter()
+        work()
+        took = time.process_time() - cpu, time.perf_counter() - wall
+        best = best if turn == 0 else (min(best[0], took[0]), min(best[1], took[1]))
+    return best
+
+
+def in_python(name: str, path: Path, library: str) -> Cell:
+    """A process that fits by one library."""
+    child = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.shapes", "--cell", name, library, str(path)],
+        stdout=subprocess.PIPE,
+    )
+    out, _ = child.communicate()
+    cpu, wall, megabytes = json.loads(out) if child.returncode == 0 else (np.nan, np.nan, np.nan)
+    return Cell(name, "Python", library, cpu, wall, megabytes, child.returncode, os.getloadavg()[0])
+
+
+def on_command_line(name: str, path: Path, library: str) -> Cell:
+    """`certifit fit`, or the script."""
+    shape = SHAPES[name]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.shapes_script", str(path), "y", str(shape.goal)]
+    if library == OURS:
+        out = str(path.parent / "report")
+        command = [sys.executable, "-m", "certifit", "fit", str(path), "-t", "y", "-o", out, *shape.options]
+    begin = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - begin
+    child.returncode = os.waitstatus_to_exitcode(status)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Cell(name, "command line", library, cpu, wall, usage.ru_maxrss / 1024, child.returncode, os.getloadavg()[0])
+
+
+def shown(cell: Cell) -> str:
+    """A line of the table."""
+    return (
+        f"{cell.shape:24} {cell.way:13} {cell.library:13} CPU {cell.cpu:9.4f} s  wall {cell.wall:9.4f} s  "
+        f"{cell.megabytes:6.0f} MB  exit code {cell.code}  load {cell.load:.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"some of {'; '.join(SHAPES)}")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.cell:
+        name, library, path = options.cell
+        took = timed(SHAPES[name], Path(path), library)
+        print(json.dumps([*took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+        return
+    if unknown := set(options.shapes) - set(SHAPES):
+        parser.error(f"unknown {sorted(unknown)}. Shapes are {'; '.join(SHAPES)}.")
+    for name in options.shapes or [name for name, shape in SHAPES.items() if options.large or not shape.is_large]:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = SHAPES[name].write(Path(folder), options.data)
+            except FileNotFoundError as error:
+                print(f"{name}: left out, {error.filename} is not there (--data).")
+                continue
+            ways = [in_python] if SHAPES[name].goal is None else [in_python, on_command_line]
+            for cell in (way(name, path, library) for way in ways for library in (OURS, THEIRS)):
+                print(shown(cell), flush=True)
+                if options.out:
+                    with options.out.open("a") as file:
+                        file.write(json.dumps(asdict(cell)) + "\n")
+
+
+if __name__ == "__main__":
+    main()
