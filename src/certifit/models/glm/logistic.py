@@ -38,6 +38,7 @@ from certifit.models.glm.softmax_folds import rotated_start, softmax_folds
 from certifit.models.glm.softmax_solver import minimise, solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import AUTO, COORDINATE
+from certifit.models.glm.sparse_folds import sparse_folds
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
@@ -267,7 +268,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         """Fits of all candidates to the training rows of all splits, a path for all of them at once.
 
         None where each is to be fitted by itself, as `softmax_folds` (more than two classes, or more columns than
-        rows) and `score_folds` say.
+        rows), `score_folds` and `sparse_folds` (columns too many for a Hessian) say.
         """
         if isinstance(rounds, EachRow) or grid.classes is None:
             return None
@@ -279,7 +280,8 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         if len(grid.classes) > 2:
             return softmax_folds(probe, source, rounds, grid)
         of_rows = softmax_folds(probe, source, rounds, grid) if is_wide(source) else None
-        return score_folds(probe, source, rounds, grid) if of_rows is None else of_rows
+        of_columns = score_folds(probe, source, rounds, grid) if of_rows is None else of_rows
+        return sparse_folds(probe, source, rounds, grid) if of_columns is None else of_columns
 
     def shares_folds(self, source: Source, n_classes: int) -> bool:
         """Whether all candidates together cost less than refits of some."""

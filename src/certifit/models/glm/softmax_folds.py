@@ -70,7 +70,7 @@ def _is_smooth(model: LogisticRegression) -> bool:
 def _n_terms(rows: GatheredRows, model: LogisticRegression, rounds: Sequence[Splits], n_candidates: int) -> int:
     width = min(rows.X.shape) + COLUMNS_OF_EXPONENTIALS
     n_fits = n_candidates * sum(splits.n_splits for splits in rounds)
-    return len(rows.codes) * width * len(model.classes_) * n_fits
+    return int(len(rows.codes) * width * len(model.classes_) * n_fits)
 
 
 def _round_states(

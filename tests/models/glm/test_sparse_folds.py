@@ -1,0 +1,63 @@
+"""Folds of logistic regression over many sparse columns give the scores of refits."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import log_loss
+
+import certifit as cf
+from certifit.data.cells import Listed, Splits
+from certifit.data.source import Memory
+from certifit.models.folds import Candidates
+from certifit.models.glm import folds as column_folds
+from certifit.selection.folds.rows import Shared
+
+ALPHAS = [0.0005, 0.02, 1.0]
+N_FOLDS = 3
+
+
+@pytest.fixture
+def no_hessians(monkeypatch):
+    """As if the columns were too many for Hessians."""
+    monkeypatch.setattr(column_folds, "fits_in_memory", lambda *of: False)
+
+
+def words() -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
+    """Rows of few words, codes of two classes, the fold of every row."""
+    random = np.random.default_rng(0)
+    X = sp.csr_array((random.random((90, 140)) < 0.06).astype(float))
+    z = X @ random.standard_normal(140) * 2 + 0.3
+    return X, (z + random.logistic(size=90) > 0).astype(float), np.arange(90) % N_FOLDS
+
+
+def folds_of(model, X, codes, cells, settings, **roles):
+    source = Memory(X, codes, **roles)
+    splits = Splits.folds(Listed(N_FOLDS, cells.astype(np.int8)))
+    return model.folds(source, [splits], Candidates(settings, np.array([0, 1])), Shared())
+
+
+def test_scores_are_those_of_refits(no_hessians):
+    X, y, cells = words()
+    weight, offset = 1.0 + np.arange(90) % 2, np.linspace(-1, 1, 90)
+    settings = [{"alpha": alpha} for alpha in ALPHAS]
+    folds = folds_of(cf.LogisticRegression(), X, y, cells, settings, weight=weight, offset=offset)
+    assert folds.route == "statistics"
+    for at, alpha in enumerate(ALPHAS):
+        for split, (codes, log_proba, _) in enumerate(folds.of_candidate(at).validated(0)):
+            train, test = cells != split, cells == split
+            model = cf.LogisticRegression(alpha).fit(X[train], y[train], weight[train], offset[train])
+            of_refit = model.predict_proba(X[test], offset=offset[test])
+            assert log_loss(codes, np.exp(log_proba)) == pytest.approx(log_loss(y[test], of_refit), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"standardize": True}, {"l1_ratio": 0.5}, {"fit_intercept": False}, {"class_weight": "balanced"}]
+)
+def test_other_objectives_are_refitted(parameters, no_hessians):
+    X, y, cells = words()
+    assert folds_of(cf.LogisticRegression(**parameters), X, y, cells, [{"alpha": 0.1}]) is None
+
+
+def test_dense_columns_are_refitted(no_hessians):
+    X, y, cells = words()
+    assert folds_of(cf.LogisticRegression(), X.toarray(), y, cells, [{"alpha": 0.1}]) is None
