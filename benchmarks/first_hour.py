@@ -93,11 +93,13 @@ def _run(arguments: list[str]) -> None:
 
 
 def came(played: Played) -> str:
-    """Notes, and the best model with its score; an error as it was printed."""
+    """Notes, what is said of columns, and the best model with its score; an error as it was printed."""
     notes = [line.removeprefix("Note: ") for line in played.said if line.startswith("Note: ")]
     best = [re.sub(r"\s{2,}", " ", line[2:]) for line in played.said if line.startswith("* ")]
     heads = [line for line in played.said if re.match(r"\s+(error|accuracy|deviance|log loss)\s", line)]
     columns = next((re.sub(r"\s{2,}", " ", line.strip()) for line in heads), "")
+    told = re.findall(r"^  (?:to note|missing)   +(.+(?:\n {8,}\S.*)*)", "\n".join(played.said), re.MULTILINE)
+    notes += [re.sub(r"\s+", " ", words) for words in told]
     said = [*notes, *(f"{best[0]} ({columns})" for _ in best[:1])]
     if played.code > 1:
         said = played.said[-1:]
