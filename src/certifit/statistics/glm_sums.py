@@ -165,8 +165,10 @@ def null_score(source: Source, loss: RowLoss, start: float) -> float:
 
 
 def _null_step(b: float, at: Array, last: float, low: float, high: float) -> float:
-    with np.errstate(invalid="ignore"):  # sums beyond float64 tell no step: there it ends
+    with np.errstate(invalid="ignore", over="ignore"):  # sums beyond float64 tell no step: there it ends
         step = at[1] / at[2] if at[2] > 0 else 0.0
+    if np.isinf(step):  # next to no curvature tells the way and not how far
+        step = np.copysign(max(abs(b), 1.0), step)
     if 2 * abs(step) <= last and low < b - step < high:
         return float(step)
     if np.isfinite(low) and np.isfinite(high):

@@ -92,3 +92,10 @@ def test_a_null_model_beside_offsets_and_weights_that_are_far_from_1() -> None:
     score = far.score(X, y, sample_weight=np.full(30, 1e200), offset=np.full(30, 300.0))
     assert score == pytest.approx(plain.score(X, y), rel=1e-9)
     assert far.inference_.null_deviance / 1e200 == pytest.approx(plain.inference_.null_deviance, rel=1e-9)
+
+
+def test_a_slope_beside_next_to_no_curvature_ends_the_search():
+    # A slope of 1e280 over a curvature of 1e-36 is no step of float64, and half of an infinite one is no shorter.
+    y, offset = np.array([0.0, 0.0, 1.0, 1.0]), np.array([1045.7, 204.6, 318.4, 166.5])
+    source = Memory(np.zeros((4, 1)), y, None, ["a"], offset)
+    assert np.isfinite(null_score(source, loss_of("bernoulli", "cloglog"), -400.0))
