@@ -131,19 +131,19 @@ nb::tuple train_py(nb::capsule gemm, Indices sizes, bool biases, bool output_bia
                         array_of(std::move(state.second)), state.n_steps, state.loss);
 }
 
-template <class T>
+template <class T, class R>
 nb::tuple gradient_py(nb::capsule gemm, Indices sizes, bool biases, bool output_bias, const std::string& activation,
                       double slope, const std::string& loss_kind, int formula, double parameter, double scale,
-                      MatrixOf<T> X, Vector y, std::optional<Vector> offset, std::optional<Vector> weight,
+                      MatrixOf<R> X, Vector y, std::optional<Vector> offset, std::optional<Vector> weight,
                       VectorOf<T> parameters, int threads) {
   const NetworkLayout layout = layout_of(sizes, biases, output_bias, activation, slope);
   const NetworkLoss loss = loss_of(loss_kind, formula, parameter, scale, layout.sizes.back());
-  const NetworkRows<T> rows = rows_of<T>(layout, loss, X, y, offset, weight);
+  const NetworkRows<R> rows = rows_of<R>(layout, loss, X, y, offset, weight);
   check_size("parameters", parameters.shape(0), layout.n_parameters());
   const GemmOf<T> blas = gemm_of<T>(gemm);
   std::vector<double> out;
   const double value = run(threads, [&](Crew& crew) {
-    return gradient<T>(blas, layout, loss, rows, {parameters.data(), parameters.shape(0)}, out, crew);
+    return gradient<T, R>(blas, layout, loss, rows, {parameters.data(), parameters.shape(0)}, out, crew);
   });
   return nb::make_tuple(value, to_numpy(std::move(out)));
 }
@@ -169,12 +169,15 @@ void bind_kind(nb::module_& m, const std::string& end) {
         "y"_a.noconvert(), "offset"_a.noconvert().none(), "visits"_a.noconvert(), "parameters"_a.noconvert(),
         "first"_a.noconvert(), "second"_a.noconvert(), "n_steps"_a, "method"_a, "schedule"_a, "pace"_a.noconvert(),
         "batch"_a, "threads"_a);
-  m.def(("network_gradient" + end).c_str(), gradient_py<T>, "gemm"_a, "sizes"_a.noconvert(), "biases"_a,
-        "output_bias"_a, "activation"_a, "slope"_a, "loss"_a, "formula"_a, "parameter"_a, "scale"_a, "X"_a.noconvert(),
-        "y"_a.noconvert(), "offset"_a.noconvert().none(), "weight"_a.noconvert().none(), "parameters"_a.noconvert(),
-        "threads"_a);
   m.def(("network_scores" + end).c_str(), scores_py<T>, "gemm"_a, "sizes"_a.noconvert(), "biases"_a, "output_bias"_a,
         "activation"_a, "slope"_a, "X"_a.noconvert(), "parameters"_a.noconvert(), "threads"_a);
+}
+
+template <class T, class R>
+void bind_gradient(nb::module_& m, const char* name) {
+  m.def(name, gradient_py<T, R>, "gemm"_a, "sizes"_a.noconvert(), "biases"_a, "output_bias"_a, "activation"_a,
+        "slope"_a, "loss"_a, "formula"_a, "parameter"_a, "scale"_a, "X"_a.noconvert(), "y"_a.noconvert(),
+        "offset"_a.noconvert().none(), "weight"_a.noconvert().none(), "parameters"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace
@@ -182,6 +185,9 @@ void bind_kind(nb::module_& m, const std::string& end) {
 void bind_network(nb::module_& m) {
   bind_kind<float>(m, "_short");
   bind_kind<double>(m, "");
+  bind_gradient<float, float>(m, "network_gradient_short");
+  bind_gradient<double, double>(m, "network_gradient");
+  bind_gradient<double, float>(m, "network_gradient_of_short");  // short rows, sums in float64
 }
 
 }  // namespace certifit

@@ -164,8 +164,8 @@ void train(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss,
   Team<T>(gemm, layout, loss, rows, visits, pace, state, crew).run(n_threads);
 }
 
-template <class T>
-double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<T>& rows,
+template <class T, class R>
+double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<R>& rows,
                 std::span<const T> parameters, std::vector<double>& out, Crew& crew) {
   const size_t n_blocks = (rows.n + block_rows - 1) / block_rows;
   SumTree<BlockGradient> tree(n_blocks);
@@ -200,11 +200,17 @@ void scores(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkRows<T>& r
   });
 }
 
-#define CERTIFIT_NETWORK(T)                                                                               \
-  template void train<T>(GemmOf<T>, const NetworkLayout&, const NetworkLoss&, const NetworkRows<T>&,      \
-                         std::span<const int64_t>, const Pace&, Training<T>&, int, Crew&);                \
-  template double gradient<T>(GemmOf<T>, const NetworkLayout&, const NetworkLoss&, const NetworkRows<T>&, \
-                              std::span<const T>, std::vector<double>&, Crew&);                           \
+#define CERTIFIT_GRADIENT(T, R)                                                                              \
+  template double gradient<T, R>(GemmOf<T>, const NetworkLayout&, const NetworkLoss&, const NetworkRows<R>&, \
+                                 std::span<const T>, std::vector<double>&, Crew&);
+CERTIFIT_GRADIENT(float, float)
+CERTIFIT_GRADIENT(double, double)
+CERTIFIT_GRADIENT(double, float)
+#undef CERTIFIT_GRADIENT
+
+#define CERTIFIT_NETWORK(T)                                                                          \
+  template void train<T>(GemmOf<T>, const NetworkLayout&, const NetworkLoss&, const NetworkRows<T>&, \
+                         std::span<const int64_t>, const Pace&, Training<T>&, int, Crew&);           \
   template void scores<T>(GemmOf<T>, const NetworkLayout&, const NetworkRows<T>&, std::span<const T>, T*, Crew&);
 CERTIFIT_NETWORK(float)
 CERTIFIT_NETWORK(double)

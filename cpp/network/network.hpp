@@ -69,9 +69,9 @@ template <class T>
 void train(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<T>& rows,
            std::span<const int64_t> visits, const Pace& pace, Training<T>& state, int n_threads, Crew& crew);
 
-// Sum over rows of weight * loss, and its gradient.
-template <class T>
-double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<T>& rows,
+// Sum over rows of weight * loss, and its gradient. R: of the rows as they are stored; T: of all that is computed.
+template <class T, class R>
+double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss, const NetworkRows<R>& rows,
                 std::span<const T> parameters, std::vector<double>& out, Crew& crew);
 
 // The scores of rows, n x outputs.

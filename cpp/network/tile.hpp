@@ -43,12 +43,31 @@ void row_scores(size_t n, size_t d, const T* X, const T* w, T beta, T* z) {
   }
 }
 
-// g = X'p + beta g.
+// g = X'p + beta g of the columns that some packs hold; p null: ones. The sums stay in registers.
+template <size_t n_packs, class T>
+void sum_columns(size_t n, size_t d, const T* X, const T* p, T beta, T* g) {
+  Pack<T> sums[n_packs] = {};
+  for (size_t i = 0; i < n; ++i, X += d)
+    for (size_t k = 0; k < n_packs; ++k) {
+      Pack<T> x;
+      std::memcpy(&x, X + k * (sizeof x / sizeof(T)), sizeof x);
+      sums[k] += p == nullptr ? x : p[i] * x;
+    }
+  for (size_t k = 0; k < n_packs; ++k)
+    for (size_t j = 0; j < sizeof(Pack<T>) / sizeof(T); ++j, ++g) *g = beta == 0 ? sums[k][j] : beta * *g + sums[k][j];
+}
+
 template <class T>
 void row_gradient(size_t n, size_t d, const T* X, const T* p, T beta, T* g) {
-  if (beta == 0) std::fill(g, g + d, T(0));
-  for (size_t i = 0; i < n; ++i, X += d)
-    for (size_t j = 0; j < d; ++j) g[j] += p[i] * X[j];
+  constexpr size_t width = sizeof(Pack<T>) / sizeof(T);
+  size_t j = 0;
+  for (; j + 4 * width <= d; j += 4 * width) sum_columns<4>(n, d, X + j, p, beta, g + j);
+  for (; j + width <= d; j += width) sum_columns<1>(n, d, X + j, p, beta, g + j);
+  for (; j < d; ++j) {
+    T sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += (p == nullptr ? T(1) : p[i]) * X[i * d + j];
+    g[j] = beta == 0 ? sum : beta * g[j] + sum;
+  }
 }
 
 // below = p w'.
@@ -93,10 +112,13 @@ class Tile {
     below_.resize(most_rows * widest);
   }
 
-  // Rows by number, from `visits`; null: those from `first` on.
-  void read(const NetworkRows<T>& rows, const int64_t* visits, size_t first, size_t n) {
+  // Rows by number, from `visits`; null: those from `first` on. Rows of float32 may be read into a tile of float64.
+  template <class R>
+  void read(const NetworkRows<R>& rows, const int64_t* visits, size_t first, size_t n) {
     n_ = n;
-    rows_ = &rows;
+    y_ = rows.y;
+    offset_ = rows.offset;
+    weight_ = rows.weight;
     visits_ = visits;
     first_ = first;
     const size_t d = layout_.sizes[0];
@@ -128,8 +150,8 @@ class Tile {
   double lose(double share) {
     const size_t k = layout_.sizes.back();
     for (size_t i = 0; i < n_; ++i) {
-      target_[i] = rows_->y[row(i)];
-      share_[i] = rows_->weight == nullptr ? 1.0 : rows_->weight[row(i)];
+      target_[i] = y_[row(i)];
+      share_[i] = weight_ == nullptr ? 1.0 : weight_[row(i)];
     }
     if (loss_.kind == NetworkLoss::Kind::softmax) return softmax(k, share);
     if (loss_.kind == NetworkLoss::Kind::huber) return by_formula(HuberOfWidth{loss_.parameter}, share);
@@ -149,12 +171,7 @@ class Tile {
       } else {
         product<T>(gemm_, true, false, out, in, n_, costate, out, inputs, in, beta, slope);
       }
-      if (layout_.has_bias(t)) {
-        T* bias = gradient + layout_.bias_at(t);
-        if (beta == 0) std::fill(bias, bias + out, T(0));
-        for (size_t i = 0; i < n_; ++i)
-          for (size_t j = 0; j < out; ++j) bias[j] += costate[i * out + j];
-      }
+      if (layout_.has_bias(t)) row_gradient<T>(n_, out, costate, nullptr, beta, gradient + layout_.bias_at(t));
       if (t == 0) return;
       if (out == 1) {
         row_costate(n_, in, costate, weights, below);
@@ -168,7 +185,7 @@ class Tile {
 
  private:
   size_t row(size_t i) const { return visits_ == nullptr ? first_ + i : static_cast<size_t>(visits_[first_ + i]); }
-  double offset(size_t i) const { return rows_->offset == nullptr ? 0.0 : rows_->offset[row(i)]; }
+  double offset(size_t i) const { return offset_ == nullptr ? 0.0 : offset_[row(i)]; }
 
   // z = f(z), four at a time.
   template <class F>
@@ -274,7 +291,7 @@ class Tile {
   std::vector<std::vector<T>> states_;
   std::vector<T> costate_, below_;
   std::vector<double> target_, share_, chance_;
-  const NetworkRows<T>* rows_ = nullptr;
+  const double *y_ = nullptr, *offset_ = nullptr, *weight_ = nullptr;
   const int64_t* visits_ = nullptr;
   size_t n_ = 0, first_ = 0;
 };

@@ -50,6 +50,38 @@ def test_the_model_is_that_of_the_library(cli, table, options, expected):
     assert loaded(table).coef_.tobytes() == expected.coef_.tobytes()
 
 
+@pytest.mark.parametrize("options", [["--model", "network"], ["--model", "network", "--task", "quantity"]])
+def test_a_network_is_that_of_the_target(cli, table, options):
+    result = cli("fit", table, "-t", "y", "-o", "out", *options, "--hidden", "6,4", "--epochs", "3", "--cv", "0")
+    assert result.exit_code == 0, result.output
+    model = loaded(table)
+    assert isinstance(model, cf.MLPRegressor) and model.layer_sizes_ == (6, 6, 4, 1) and model.n_iter_ == 3
+    assert "raise --epochs" in result.output
+
+
+def test_whole_numbers_of_few_values_are_classes_of_a_network_by_its_name(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=90)
+    write(tmp_path / "table.csv", {"a": a, "label": np.digitize(a, [-0.4, 0.4])})
+    result = cli("fit", "table.csv", "-t", "label", "-o", "out", "--model", "network", "--epochs", "3", "--cv", "0")
+    assert result.exit_code == 0, result.output
+    assert isinstance(loaded(tmp_path / "table.csv"), cf.MLPClassifier)
+
+
+@pytest.mark.parametrize(("options", "words"), [(["--hidden", "6,x"], "hidden must be"), (["--epochs", "0"], "epochs")])
+def test_layers_that_are_none_are_refused_in_words(cli, table, options, words):
+    result = cli("fit", table, "-t", "y", "-o", "out", "--model", "network", *options)
+    assert result.exit_code == 2 and words in result.output
+
+
+def test_refits_that_would_take_long_are_left_out_unasked(cli, table, monkeypatch):
+    from certifit.cli import what_to_fit
+
+    monkeypatch.setattr(what_to_fit, "FREE_WORK", 1.0)
+    result = cli("fit", table, "-t", "y", "-o", "out", "--model", "local", "--tau", "1")
+    assert result.exit_code == 0 and "add --cv 10" in " ".join(result.output.split()), result.output
+
+
 @pytest.mark.parametrize("rule", ["min", "1se"])
 @pytest.mark.parametrize("kind", ["lasso", "elastic-net"])
 def test_the_folds_choose_the_penalty(cli, table, kind, rule):

@@ -957,3 +957,9 @@ for _end, _is_single in (("", False), ("_short", True)):
     call("network_scores" + _end)(lambda rng, single=_is_single: _network(rng, single))
     call("network_gradient" + _end)(lambda rng, single=_is_single: {**_with_targets(rng, single), "weight": None})
     call("network_train" + _end)(lambda rng, single=_is_single: _training(rng, single))
+
+
+@call("network_gradient_of_short")
+def _(rng: Rng) -> Arguments:
+    arguments = _with_targets(rng, False)
+    return {**arguments, "X": arguments["X"].astype(np.float32), "weight": None}

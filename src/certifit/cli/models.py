@@ -115,6 +115,7 @@ class Choice:
     class_weight: str | None = None
     costs: str | None = None
     compared: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COMPARED)
+    is_meant: bool = True  # the goal was asked for, and does not follow from the name of the model
 
     @staticmethod
     def of(
@@ -135,6 +136,8 @@ class Choice:
             if kind not in GOES_WITH[name]:
                 legal = " or ".join(GOES_WITH[name])
                 raise click.UsageError(f"--{dashed(name)} is for --model {legal}, and --model is {kind}.")
+        is_meant = goal != AUTO
+        kind = sibling(kind, goal)
         predicts = goal if kind == AUTO else KINDS[kind].command.goal
         if goal not in (AUTO, predicts):
             legal = ", ".join(name for name, row in KINDS.items() if row.command.goal == goal)
@@ -143,7 +146,7 @@ class Choice:
         if positive is not None and predicts not in (AUTO, CLASSES):
             raise click.UsageError(f"--positive names one of two classes, and the target is {GOALS[predicts]}.")
         choice = Choice(
-            kind, predicts, options, positive, class_weight, costs, COMPARED if compared is None else compared
+            kind, predicts, options, positive, class_weight, costs, COMPARED if compared is None else compared, is_meant
         )
         if choice.of_classes and predicts not in (AUTO, CLASSES):
             raise click.UsageError(f"--{choice.of_classes[0]} is for classes, and the target is {GOALS[predicts]}.")
@@ -177,7 +180,7 @@ class Choice:
     def _compared(self, goal: str, shared: Mapping[str, bool]) -> tuple[str, ...]:
         """The models of a goal, of those that auto compares the ones that read the columns which are given."""
         if self.kind != AUTO:
-            return (self.kind,)
+            return (sibling(self.kind, goal),)
         if not self.compared[goal]:
             raise click.UsageError(f"No model is made for {GOALS[goal]}. Use --task {QUANTITY}.")
         compared = self.compared[goal]
@@ -228,6 +231,13 @@ class Choice:
             for name in _names(self.own, option):
                 refuse_unknown(name, names, f"--{option}: the data")
         return {KINDS[kind].command.label: KINDS[kind].make(common, self.own, rule) for kind in kinds}
+
+
+def sibling(kind: str, goal: str) -> str:
+    """The model of the same label that predicts the goal: of `network` and counts `poisson-network`; else the model."""
+    label = None if kind == AUTO else KINDS[kind].command.label
+    rows = (name for name, row in KINDS.items() if row.command.label == label and row.command.goal == goal)
+    return kind if kind == AUTO or KINDS[kind].command.goal == goal else next(rows, kind)
 
 
 def untuned(candidate: Candidate, kind: str, notes: Sequence[str]) -> Any:
@@ -307,8 +317,9 @@ class Legal(click.ParamType[Any]):
 
 
 def _option(option: Option, learner: Learner) -> Callable[[Any], Any]:
-    legal = click.STRING if option.parameter is None else Legal(option, learner.params[option.parameter])
-    return click.option(f"--{dashed(option.name)}", type=legal, metavar=option.metavar, help=option.help)
+    param = option.legal if option.parameter is None or option.legal else learner.params[option.parameter]
+    kind = click.STRING if param is None else Legal(option, param)
+    return click.option(f"--{dashed(option.name)}", type=kind, metavar=option.metavar, help=option.help)
 
 
 def own_options(*names: str) -> tuple[Callable[[Any], Any], ...]:

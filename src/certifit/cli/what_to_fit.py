@@ -5,6 +5,7 @@ What `fit` and `select` ask of cross-validation, and what they say where it cann
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ import click
 
 from certifit.cli.by_label import class_weight_of, costs_of, spelt
 from certifit.cli.errors import say
-from certifit.cli.models import AUTO, KINDS, OFFSETS, Candidate, Choice, preferred
+from certifit.cli.models import AUTO, KINDS, OFFSETS, Candidate, Choice, preferred, sibling
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, Request
 from certifit.data.privacy import printed_labels
@@ -163,11 +164,14 @@ def _of_numbers(
 
 def _goal(choice: Choice, source: Any) -> tuple[str, list[str]]:
     """What the target is, and a sentence on it where it may be meant otherwise."""
-    if choice.goal != AUTO:
-        return choice.goal, []
     from certifit.data.target import goal_of
 
+    if choice.goal != AUTO and (choice.is_meant or choice.goal != CLASSES):
+        return choice.goal, []
     asked = goal_of(source)
+    if choice.goal != AUTO:  # the classes of `--model network`; numbers on a scale are none
+        is_other = not asked.may_be_classes and sibling(choice.kind, asked.name) != choice.kind
+        return asked.name if is_other else choice.goal, []
     if asked.constant is not None:
         raise ValueError(constant_target(source.target, asked.constant, asked.n_rows))
     goal = choice.recognised(asked.name)
@@ -299,6 +303,7 @@ def _positive(wanted: str, classes: Any, printed: Mapping[Any, str]) -> Any:
 N_REFITTED = 10
 # Refits that nobody asked for: so many cells of the table in all, a column costing some more.
 FREE_CELLS, CELLS_A_COLUMN = 40_000_000, 2000
+FREE_WORK = 3e11  # nanoseconds of one core that such refits may take, where a model knows its work
 N_ALPHAS = 13  # of the picture of bias and variance
 
 
@@ -325,6 +330,7 @@ def validated(
     most = N_REFITTED * folds.n_splits
     if request.cv is None:
         most = min(most, FREE_CELLS // (((source.n_rows or 0) + CELLS_A_COLUMN) * source.n_features))
+        most = min(most, _affordable_refits(setting))
     prefer = preferred(setting.kinds, candidates)
     searched = {label: candidate.searched for label, candidate in candidates.items()}
     are_refits = display.is_on and not all(_has_sums(one.estimator, setting) for one in candidates.values())
@@ -344,6 +350,13 @@ def validated(
     if request.cv is None and n_left:
         said.append(_ASK.strip() if n_left == 1 else _ASK.strip().replace("it", "them", 1))
     return replace(board, notes=said), notes
+
+
+def _affordable_refits(setting: Setting) -> int:
+    """How many refits of the slowest model stay within the work that nobody asked for."""
+    n_rows, n_columns = max(setting.rows.n_rows or 0, 1), max(setting.rows.n_features, 1)
+    works = [work(n_rows, n_columns) for kind in setting.kinds if (work := KINDS[kind].command.work) is not None]
+    return int(FREE_WORK / max(works)) if works else sys.maxsize
 
 
 def _has_sums(model: Any, setting: Setting) -> bool:
@@ -366,12 +379,11 @@ def held_out(
     request: Request, choice: Choice, share: float, work: Callable[[Any, Display], Done], source: Any, display: Display
 ) -> Done:
     """`work` without a share of the rows, and the score of its model on them: nothing else has seen these."""
-    from certifit.data.target import goal_of
     from certifit.report.validation import holdout_facts, validation_facts
     from certifit.selection.compare.nested import held_out_score, set_aside
 
     display.step("setting rows aside")
-    goal = choice.recognised(goal_of(source).name) if choice.goal == AUTO else choice.goal
+    goal = _goal(choice, source)[0]
     kept, others = set_aside(source, share, is_classes=goal == CLASSES)
     done = work(kept, display)
     display.step("scoring the rows set aside")

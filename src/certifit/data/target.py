@@ -40,6 +40,7 @@ class Goal:
     sentence: str
     constant: float | None = None  # the one number that a numeric target is in every row
     n_rows: int = 0  # that hold the constant
+    may_be_classes: bool = True  # text, flags, or whole numbers of few values
 
     @property
     def is_classes(self) -> bool:
@@ -112,7 +113,8 @@ def _goal_of_numbers(name: str, values: set[Any], shape: Shape, has_exposure: bo
         (is_few, QUANTITY, f"has {len(values)} distinct whole numbers and is taken as a quantity.{or_classes}"),
         (True, QUANTITY, "is a number on a scale: a quantity."),
     )
-    return next(Goal(goal, f"{name} {sentence}") for holds, goal, sentence in rules if holds)
+    named = ((goal, f"{name} {sentence}") for holds, goal, sentence in rules if holds)
+    return Goal(*next(named), may_be_classes=is_few)
 
 
 _OR_QUANTITY = " If it is a quantity, say so: --task quantity."

@@ -345,7 +345,7 @@ class Simplicity(Enum):
 
 @dataclass(frozen=True)
 class Option:
-    """An option that some models have. parameter: what it sets; the table of models has its legal values.
+    """An option that some models have. parameter: what it sets; the table of models has its legal values, or `legal`.
 
     parameter None: the option names columns, which the command line makes into parameters.
     """
@@ -355,6 +355,7 @@ class Option:
     help: str
     parameter: str | None = None
     reads: Callable[[str], Any] = float
+    legal: Param | None = None
 
 
 @dataclass(frozen=True)

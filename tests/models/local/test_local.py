@@ -116,6 +116,19 @@ def test_tau_is_that_of_least_error_by_leave_one_out_and_cross_validation_agrees
     assert error == model.curve_[:, 1].min()
 
 
+def test_of_many_rows_some_are_left_out_and_predicted_from_all_others(monkeypatch):
+    from certifit.models.local import solver
+
+    X, y = rows(90)
+    task, taus = _task(X, y), np.array([0.3, 0.8, 2.0])
+    every = np.square(left_out(task.rows, taus))
+    monkeypatch.setattr(solver, "MOST_LEFT_OUT", 30)
+    places = solver.points_of(90, 30)
+    curve = solver.width_errors(task.rows, task.share, taus)
+    assert len(places) == 30
+    assert curve[:, 1] == pytest.approx(every[:, places].mean(axis=1) / task.rows.y_scale**2, rel=1e-9)
+
+
 def test_a_far_query_has_the_fit_of_exact_arithmetic():
     """The weights of all rows underflow there; their ratios do not."""
     from fractions import Fraction

@@ -296,11 +296,50 @@ def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monk
 
     from certifit.models.network import task
 
-    X, y = rows(500)
+    X, y = rows(3000)
     table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
-    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=700)
+    monkeypatch.setattr(task, "wide_stretches", lambda source: source.resized(64, 1024))  # three of these rows
+    n_read, convert = [0], task.NetworkTask._part
+
+    def counted(self, number, block):
+        n_read[0] += 1
+        return convert(self, number, block)
+
+    monkeypatch.setattr(task.NetworkTask, "_part", counted)
     options = {"hidden_layer_sizes": (8,), "max_iter": 3, "batch_size": 50, "early_stopping": True}
     inside = cf.MLPRegressor(**options).fit(X, y)
-    monkeypatch.setattr(task, "memory_limit", lambda: 0)
-    outside = cf.MLPRegressor(**options).fit(cf.scan_parquet(tmp_path / "rows.parquet", target="y"))
+    assert n_read[0] == 3  # kept
+    with cf.memory(X.astype(np.float32).nbytes // 2):
+        outside = cf.MLPRegressor(**options).fit(cf.scan_parquet(tmp_path / "rows.parquet", target="y"))
+    assert n_read[0] > 3 + 3 * 3  # read again in every epoch
     assert np.array_equal(inside.parameters_, outside.parameters_) and outside.certificate_.holds
+    assert inside.certificate_ == outside.certificate_
+
+
+def test_rows_of_float32_have_the_gradient_of_their_float64():
+    from certifit.models.network.layout import Layout
+    from certifit.models.network.task import gemm
+    from certifit.runtime import core
+
+    X, y = rows(300)
+    layout = Layout((3, 8, 1), "relu", 0.0, True, True)
+    short, point = np.ascontiguousarray(X, dtype=np.float32), layout.drawn(0, 0)
+    fixed = (gemm("float64"), np.array(layout.sizes), True, True, "relu", 0.0, "huber", 0, 1.0, 1.0)
+    value, gradient = core.network_gradient_of_short(*fixed, short, y, None, None, point, 2)
+    same_value, same = core.network_gradient(*fixed, short.astype(np.float64), y, None, None, point, 1)
+    assert value == same_value and np.array_equal(gradient, same)
+
+
+def test_early_stopping_is_left_to_the_number_of_rows(monkeypatch):
+    from certifit.models.network import base
+
+    X, y = rows(400)
+    options = {"hidden_layer_sizes": (8,), "max_iter": 4, "batch_size": 50}
+    ends = {value: cf.MLPRegressor(early_stopping=value, **options).fit(X, y) for value in (False, True, "auto")}
+    assert np.array_equal(ends["auto"].parameters_, ends[False].parameters_)
+    monkeypatch.setattr(base, "ROWS_OF_EARLY_STOPPING", 400)
+    many = cf.MLPRegressor(early_stopping="auto", **options).fit(X, y)
+    assert np.array_equal(many.parameters_, ends[True].parameters_)
+    with pytest.raises(ValueError, match="early_stopping must be True, False or 'auto'"):
+        cf.MLPRegressor(early_stopping="never").fit(X, y)

@@ -13,6 +13,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
+from certifit.models.local.about import MOST_LEFT_OUT
 from certifit.models.local.task import LocalRows, LocalState, LocalTask, points_of
 from certifit.runtime import check_work, core, n_threads
 
@@ -86,22 +87,25 @@ def fits(
     return Fits(joined("prediction").reshape(shape) + rows.mean, leverage, norms, rank, deep)
 
 
-def left_out(rows: LocalRows, taus: Array, weight: Array | None = None) -> Array:
+def left_out(rows: LocalRows, taus: Array, weight: Array | None = None, places: Array | None = None) -> Array:
     """Taus x rows: y - prediction of every row by the fit to all others, in scaled units.
 
-    weight: of each row that is left out, where that is not all of it.
+    weight: of each row that is left out, where that is not all of it. places: of the rows to leave out; None: all.
     """
-    whole = fits(rows, rows.points, taus, rows.columns)
-    lever = whole.leverage * (rows.weight if weight is None else weight)
+    some = np.arange(len(rows.y)) if places is None else places
+    y, at = rows.y[some], None if rows.columns is None else rows.columns[some]
+    whole = fits(rows, rows.points[some], taus, at)
+    lever = whole.leverage * (rows.weight[some] if weight is None else weight)
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = (rows.y - whole.prediction) / (1 - lever)
+        errors = (y - whole.prediction) / (1 - lever)
     for t, tau in enumerate(taus):
         again = np.flatnonzero(~(1 - lever[t] > ALONE) | (whole.rank[t] < rows.n_terms))
         if len(again) == 0 or weight is not None:
             continue
-        at = None if rows.columns is None else rows.columns[again]
-        without = fits(rows, rows.points[again], np.array([tau]), at, omitted=again)
-        errors[t, again] = rows.y[again] - without.prediction[0]
+        row = some[again]
+        at = None if rows.columns is None else rows.columns[row]
+        without = fits(rows, rows.points[row], np.array([tau]), at, omitted=row)
+        errors[t, again] = rows.y[row] - without.prediction[0]
     return np.asarray(errors)
 
 
@@ -109,11 +113,21 @@ def choose_tau(task: LocalTask, taus: Array) -> tuple[float, Array]:
     """The width of least mean squared error by leave-one-out, the widest of equal ones; and the curve of all."""
     if len(task.y) < 2:
         return float(taus[-1]), np.zeros((0, 2))
-    errors = left_out(task.rows, taus)
+    curve = width_errors(task.rows, task.share, taus)
+    best = len(taus) - 1 - int(np.argmin(curve[::-1, 1]))
+    return float(taus[best]), curve
+
+
+def width_errors(rows: LocalRows, share: Array, taus: Array) -> Array:
+    """Widths and their mean squared errors by leave-one-out. share: of every row in the mean.
+
+    Each error is that of the fit to all other rows. Of many rows, some at equal steps in their order are left out.
+    """
+    places = points_of(len(rows.y), MOST_LEFT_OUT)
+    weight = share[places] / share[places].sum()
     with np.errstate(over="ignore"):
-        means = np.square(errors) @ task.share / np.float64(task.rows.y_scale) ** 2
-    best = len(taus) - 1 - int(np.argmin(means[::-1]))
-    return float(taus[best]), np.column_stack([taus, means])
+        means = np.square(left_out(rows, taus, places=places)) @ weight / np.float64(rows.y_scale) ** 2
+    return np.column_stack([taus, means])
 
 
 def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:

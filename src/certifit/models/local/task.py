@@ -190,11 +190,11 @@ class LocalTask:
         }
 
 
-def points_of(n_rows: int) -> Array:
+def points_of(n_rows: int, most: int = MOST_POINTS) -> Array:
     """Places of the training points whose coefficients are kept: all rows, or some at equal steps in their order."""
-    if n_rows <= MOST_POINTS:
+    if n_rows <= most:
         return np.arange(n_rows)
-    return np.asarray(np.linspace(0, n_rows - 1, MOST_POINTS).astype(np.int64))
+    return np.asarray(np.linspace(0, n_rows - 1, most).astype(np.int64))
 
 
 def merged(X: Array, y: Array, weight: Array) -> tuple[Array, Array, Array, Array]:

@@ -11,6 +11,7 @@ from certifit.models.learner import (
     Command,
     Goal,
     Learner,
+    Option,
     Param,
     Params,
     Simplicity,
@@ -20,6 +21,7 @@ from certifit.models.learner import (
     always,
     choice,
     count,
+    either,
     flag,
     is_number,
     is_whole,
@@ -100,7 +102,7 @@ _PARAMS: dict[str, Param] = {
     "max_time": number(None, most=1e9, is_above=True, or_none=True),
     "least_fall": number(1e-4),
     "n_iter_no_change": count(10),
-    "early_stopping": flag(False),
+    "early_stopping": either("True, False or 'auto'", False, flag(False), choice("auto", "auto")),
     "validation_fraction": number(0.1, least=0.001, most=0.9),
     "n_starts": count(1, most=1000),
     "polish": flag(False),
@@ -109,6 +111,17 @@ _PARAMS: dict[str, Param] = {
     "dtype": choice("float32", "float32", "float64"),
     "random_state": count(0, least=0),
 }
+_OPTIONS = (
+    Option(
+        "hidden",
+        "A,B",
+        "network and its kinds: units of every hidden layer. Default: 100.",
+        "hidden_layer_sizes",
+        lambda text: tuple(int(size) for size in text.split(",")),
+        SIZES,
+    ),
+    Option("epochs", "N", "network and its kinds: most passes over the rows. Default: 200.", "max_iter", int),
+)
 _WORDS = f"{NO_INFERENCE}the weights of a network have no meaning one by one."
 
 
@@ -120,10 +133,11 @@ def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
     return Command(
         name,
         "neural network",
-        f"a neural network with one hidden layer{words}",
+        f"a neural network{words}, with one hidden layer unless --hidden says otherwise",
         goal=goal,
         compared_for=(goal,),
-        fixed=fixed,
+        options=_OPTIONS,
+        fixed={"early_stopping": "auto", **fixed},
         roles=OFFSETS if fixed else (),
         simplicity=Simplicity.MANY_PARTS,
         work=lambda n_rows, n_columns: 250_000.0 * n_rows,

@@ -23,7 +23,7 @@ from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss
 from certifit.models.network.polish import polished
 from certifit.models.network.solver import DIVERGED, Rules, Walk, epoch, solve
-from certifit.models.network.task import ROWS_OF_DEFAULT, NetworkState, NetworkTask, Units
+from certifit.models.network.task import ROWS_OF_DEFAULT, ROWS_OF_EARLY_STOPPING, NetworkState, NetworkTask, Units
 
 
 class Network(TaskEstimator[NetworkTask, NetworkState]):
@@ -60,7 +60,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         max_time: float | None = None,
         least_fall: float = 1e-4,
         n_iter_no_change: int = 10,
-        early_stopping: bool = False,
+        early_stopping: bool | str = False,
         validation_fraction: float = 0.1,
         n_starts: int = 1,
         polish: bool = False,
@@ -120,6 +120,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
             units=self._units() if is_fitted else None,
             standardize=bool(self.standardize),
             held=None if is_fitted else held,
+            least_rows=ROWS_OF_EARLY_STOPPING if self.early_stopping == "auto" else 0,
         )
 
     def _units(self) -> Units:
@@ -189,7 +190,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         """One pass over more rows, from the weights so far. The first rows settle units and the default alpha."""
         if self.solver not in ("adam", "sgd"):
             raise ValueError(f"partial_fit needs solver='adam' or 'sgd'. Got {self.solver!r}.")
-        if self.early_stopping or self.polish or int(self.n_starts) > 1:
+        if (self.early_stopping and self.early_stopping != "auto") or self.polish or int(self.n_starts) > 1:
             raise ValueError("partial_fit goes with early_stopping=False, polish=False and n_starts=1: it sees parts.")
         is_first = not hasattr(self, "parameters_")
         task = self._task(source, is_fitted=not is_first)

@@ -20,7 +20,6 @@ from certifit.models.network.task import NetworkState, NetworkTask
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.residual import TINY
 
-ROWS_AT_ONCE = 8192
 CHECKED = 8  # parameters per layer that are compared with differences
 CHECKED_ROWS = 64
 NUMBERS_AT_ONCE = 1 << 22  # of states that are held at a time
@@ -111,13 +110,9 @@ def objective(task: NetworkTask, parameters: Array) -> tuple[float, Array]:
 def _objective(task: NetworkTask, point: Array) -> tuple[float, Array]:
     value, gradient, total = 0.0, np.zeros(len(point)), 0.0
     for part in task.parts():
-        for begin in range(0, len(part.y), ROWS_AT_ONCE):
-            rows = slice(begin, begin + ROWS_AT_ONCE)
-            weight = None if part.weight is None else part.weight[rows]
-            offset = None if part.offset is None else part.offset[rows]
-            some, slope = _core_gradient(task, point, part.X[rows], part.y[rows], offset, weight)
-            value, gradient = value + some, gradient + slope
-            total += float(len(part.y[rows]) if weight is None else weight.sum())
+        some, slope = _core_gradient(task, point, part.X, part.y, part.offset, part.weight)
+        value, gradient = value + some, gradient + slope
+        total += float(len(part.y) if part.weight is None else part.weight.sum())
     weights = np.where(task.layout.is_weight(), point, 0.0)
     return value / total + task.penalty(point), gradient / total + task.alpha * weights
 
@@ -125,10 +120,10 @@ def _objective(task: NetworkTask, point: Array) -> tuple[float, Array]:
 def _core_gradient(
     task: NetworkTask, point: Array, X: Array, y: Array, offset: Array | None, weight: Array | None
 ) -> tuple[float, Array]:
-    """The sum of the losses of some rows and its gradient."""
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    loss = task.loss.compiled
-    value, gradient = core.network_gradient(*task.shape("float64"), *loss, rows, y, offset, weight, point, n_threads())
+    """The sum of the losses of some rows and its gradient, in float64 of rows as they are stored."""
+    call = core.network_gradient_of_short if X.dtype == np.float32 else core.network_gradient
+    shape, loss = task.shape("float64"), task.loss.compiled
+    value, gradient = call(*shape, *loss, X, y, offset, weight, point, n_threads())
     return float(value), np.asarray(gradient)
 
 

@@ -67,7 +67,8 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         It ends where the loss has not fallen by least_fall for so many epochs.
     max_time : seconds or None
     early_stopping, validation_fraction : False, 0.1
-        Hold out a share of the rows, and keep the weights of the epoch with the least loss on them.
+        Hold out a share of the rows, and keep the weights of the epoch with the least loss on them. "auto": of 10,000
+        rows or more, as `certifit fit` does.
     n_starts : int, default 1
         Random starts; the best end is kept, and starts_ has the objectives of all.
     polish : bool, default False
@@ -131,7 +132,7 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         max_time: float | None = None,
         least_fall: float = 1e-4,
         n_iter_no_change: int = 10,
-        early_stopping: bool = False,
+        early_stopping: bool | str = False,
         validation_fraction: float = 0.1,
         n_starts: int = 1,
         polish: bool = False,
@@ -300,7 +301,7 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
         max_time: float | None = None,
         least_fall: float = 1e-4,
         n_iter_no_change: int = 10,
-        early_stopping: bool = False,
+        early_stopping: bool | str = False,
         validation_fraction: float = 0.1,
         n_starts: int = 1,
         polish: bool = False,

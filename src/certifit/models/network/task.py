@@ -28,6 +28,7 @@ from certifit.statistics.moments import MOST_ABOUT, sharp_spreads, sharp_target_
 
 KINDS = {"float32": np.float32, "float64": np.float64}
 ROWS_OF_DEFAULT = 200  # rows of a batch
+ROWS_OF_EARLY_STOPPING = 10_000  # rows from which early_stopping="auto" holds some out
 ALPHA_OF_DEFAULT = 1e-4  # per row of a batch
 SHARP_FROM = 1e3  # a mean of the target this many times its spread: squares about 0 cost the spread its digits
 PIECE_ROWS = 1024  # rows converted at a time
@@ -93,7 +94,10 @@ class Part:
 
 
 class NetworkTask:
-    """Rows, layers, a loss and a penalty. units, alpha: those of a fit, where it is known."""
+    """Rows, layers, a loss and a penalty. units, alpha: those of a fit, where it is known.
+
+    held: the share of the rows that early stopping looks at, and a seed; none of fewer rows than least_rows.
+    """
 
     def __init__(
         self,
@@ -106,15 +110,17 @@ class NetworkTask:
         units: Units | None,
         standardize: bool,
         held: tuple[float, int] | None = None,
+        least_rows: int = 0,
     ) -> None:
         self.source, self.layout, self.loss, self.dtype = wide_stretches(source), layout, loss, dtype
-        self.names, self.held, self._is_weight = source.names, held, layout.is_weight()
+        self.names, self._is_weight = source.names, layout.is_weight()
         self.last: tuple[bytes, tuple[float, Array]] | None = None  # what was looked at last: `certificate.objective`
         self._kept: list[Part] = []
         self._is_kept = False
         sums = target_sums(source)
         refuse_no_weight(sums.weight)
         self.n_rows, self.sum_weight, self.target = sums.n_rows, sums.weight, (sums.mean, sums.deviation)
+        self.held = held if sums.n_rows >= least_rows else None
         if units is None:
             d = source.n_features
             units = self._moments(source) if standardize else Units(np.zeros(d), np.ones(d))
@@ -208,11 +214,15 @@ class NetworkTask:
     def _seen(self, block: Block) -> Array:
         """The rows as the network sees them, some at a time: no copy of all in float64."""
         seen = np.empty((block.n_rows, self.source.n_features), dtype=KINDS[self.dtype])
+        wide = np.empty((min(PIECE_ROWS, block.n_rows), self.source.n_features))
+        mean, scale = self.units.mean, self.units.scale
+        is_as_stored = not mean.any() and bool((scale == 1).all())
         for begin in range(0, block.n_rows, PIECE_ROWS):
             rows = slice(begin, min(begin + PIECE_ROWS, block.n_rows))
             X = dense_rows(block.part(rows.start, rows.stop).X)
             with np.errstate(over="ignore", invalid="ignore"):
-                seen[rows] = (X - self.units.mean) / self.units.scale
+                piece = wide[: len(X)]
+                seen[rows] = X if is_as_stored else np.divide(np.subtract(X, mean, out=piece), scale, out=piece)
             if not np.isfinite(seen[rows]).all():
                 refuse_nonfinite(self.source)
                 raise ValueError(f"Some values are beyond {self.dtype}. Use standardize=True, or divide the columns.")
