@@ -1,11 +1,12 @@
 """Networks beside scikit-learn and torch: wall and CPU seconds of runs that take turns, and accuracy on new rows.
 
-    OMP_NUM_THREADS=2 python -m benchmarks.network [large] [small] [tables] [file] [--rounds 3] [--seeds 3]
+    OMP_NUM_THREADS=2 python -m benchmarks.network [large] [small] [tables] [commands] [file] [--rounds 3] [--seeds 3]
 
 large: Fashion-MNIST (Debian's dataset-fashion-mnist; without it 60,000 made rows), layers 784-100-100-10, float32,
 batches of 200, Adam with step 1e-3, 10 epochs. small: 1,000 rows of 20 columns, layers 20-32-1, 200 epochs. torch has
 its fused Adam, rows shuffled once per epoch and batches as views of them; scikit-learn gets float32. Our fit has its
 certificate inside. tables: 30 epochs with the defaults on four tables of shared/data, a quarter of the rows held out.
+commands: `certifit fit --model network` and `--model local` on tables of shared/data, a quarter of the rows set aside.
 file: two epochs on a Parquet file of 1.6 GB with 256 MB allowed, in a process of its own, and the same in memory.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
+import json
 import os
 import resource
 import subprocess
@@ -188,6 +190,39 @@ def tables() -> None:
             print(f"{name:22} {library:12} {run.cpu:8.3f} s of CPU, {'right' if has_classes else 'R2'} {score:.3f}")
 
 
+WEATHER = "season,yr,mnth,hr,holiday,weekday,workingday,weathersit,temp,atemp,hum,windspeed"
+# file of shared/data -> target, models, and other options of `certifit fit`
+COMMANDS: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "classics_small/mcycle.csv": ("accel", ("network", "local"), ()),
+    "mnist_5k/mnist_5k.parquet": ("label", ("network",), ()),
+    "california_housing/california_housing.parquet": ("median_house_value", ("network", "local"), ()),
+    "adult/adult.parquet": ("income", ("network",), ()),
+    "bike_sharing/bike_sharing.parquet": ("cnt", ("network", "local"), ("--columns", WEATHER)),
+}
+
+
+def commands() -> None:
+    """The score on the rows set aside, beside that of a constant, and seconds of the whole command with its report."""
+    heads = ("file", "model", "measure on new rows", "value", "a constant", "proven", "CPU seconds")
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+    for name, (target, models, options) in COMMANDS.items():
+        for model in models:
+            with tempfile.TemporaryDirectory() as folder:
+                call = [sys.executable, "-W", "ignore", "-m", "certifit", "fit", str(DATA / name), "-t", target, "-q"]
+                call += ["--model", model, "--cv", "0", "--holdout", "0.25", "-o", f"{folder}/out", *options]
+                before = resource.getrusage(resource.RUSAGE_CHILDREN)
+                code = subprocess.run(call, check=False, stderr=subprocess.DEVNULL).returncode
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                assert code in (0, 1), f"{name}, {model}: exit code {code}"
+                held = json.loads(Path(folder, "out", "report.json").read_text())["validation"]["holdout"]
+            seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            values = f"{held['measure']} | {held['value']:.4g} | {held['baseline']:.4g}"
+            print(
+                f"| {Path(name).name} | {model} | {values} | {'yes' if code == 0 else 'no'} | {seconds:.1f} |",
+                flush=True,
+            )
+
+
 FILE_ROWS, FILE_COLUMNS, GROUP_ROWS, ALLOWED = 2_000_000, 100, 100_000, 256e6
 PARAMETERS = {"hidden_layer_sizes": (32,), "batch_size": 500, "max_iter": 2, "least_fall": 0.0}
 
@@ -258,7 +293,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     for name in options.races:
-        if name in ("tables", "file"):
-            {"tables": tables, "file": file}[name]()
+        if name in ("tables", "commands", "file"):
+            {"tables": tables, "commands": commands, "file": file}[name]()
             continue
         run({"large": large, "small": small}[name](), options.rounds, options.seeds)
