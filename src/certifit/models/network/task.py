@@ -31,7 +31,7 @@ ROWS_OF_DEFAULT = 200  # rows of a batch
 ROWS_OF_EARLY_STOPPING = 10_000  # rows from which early_stopping="auto" holds some out
 ALPHA_OF_DEFAULT = 1e-4  # per row of a batch
 SHARP_FROM = 1e3  # a mean of the target this many times its spread: squares about 0 cost the spread its digits
-PIECE_ROWS = 1024  # rows converted at a time
+PIECE_NUMBERS = 1 << 16  # converted at a time: they stay near the processor
 
 
 @cache
@@ -212,21 +212,26 @@ class NetworkTask:
         self.loss.check_target(legal, block.first_row)
 
     def _seen(self, block: Block) -> Array:
-        """The rows as the network sees them, some at a time: no copy of all in float64."""
-        seen = np.empty((block.n_rows, self.source.n_features), dtype=KINDS[self.dtype])
-        wide = np.empty((min(PIECE_ROWS, block.n_rows), self.source.n_features))
-        mean, scale = self.units.mean, self.units.scale
-        is_as_stored = not mean.any() and bool((scale == 1).all())
-        for begin in range(0, block.n_rows, PIECE_ROWS):
-            rows = slice(begin, min(begin + PIECE_ROWS, block.n_rows))
-            X = dense_rows(block.part(rows.start, rows.stop).X)
-            with np.errstate(over="ignore", invalid="ignore"):
-                piece = wide[: len(X)]
-                seen[rows] = X if is_as_stored else np.divide(np.subtract(X, mean, out=piece), scale, out=piece)
+        """The rows as the network sees them, some at a time: no copy of all in float64.
+
+        Rows that are stored as they are seen are not copied.
+        """
+        mean, scale, kind = self.units.mean, self.units.scale, KINDS[self.dtype]
+        is_plain = not mean.any() and bool((scale == 1).all())
+        is_seen = is_plain and isinstance(block.X, np.ndarray) and block.X.dtype == kind and block.X.flags.c_contiguous
+        seen = block.X if is_seen else np.empty((block.n_rows, self.source.n_features), dtype=kind)
+        n_piece = max(PIECE_NUMBERS // max(self.source.n_features, 1), 1)
+        wide = np.empty((min(n_piece, block.n_rows), self.source.n_features))
+        for begin in range(0, block.n_rows, n_piece):
+            rows = slice(begin, min(begin + n_piece, block.n_rows))
+            if not is_seen:
+                X, piece = dense_rows(block.part(rows.start, rows.stop).X), wide[: rows.stop - rows.start]
+                with np.errstate(over="ignore", invalid="ignore"):
+                    seen[rows] = np.divide(np.subtract(X, mean, out=piece), scale, out=piece)
             if not np.isfinite(seen[rows]).all():
                 refuse_nonfinite(self.source)
                 raise ValueError(f"Some values are beyond {self.dtype}. Use standardize=True, or divide the columns.")
-        return seen
+        return np.asarray(seen)
 
     def _held_rows(self, block: Block) -> Array | None:
         """Rows whose hash is below a share of all hashes: equal rows go together, wherever they stand."""
