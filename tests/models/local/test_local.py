@@ -119,7 +119,7 @@ def test_tau_is_that_of_least_error_by_leave_one_out_and_cross_validation_agrees
 def test_of_many_rows_some_are_left_out_and_predicted_from_all_others(monkeypatch):
     from certifit.models.local import solver
 
-    X, y = rows(90)
+    X, y, _ = rows(90)
     task, taus = _task(X, y), np.array([0.3, 0.8, 2.0])
     every = np.square(left_out(task.rows, taus))
     monkeypatch.setattr(solver, "MOST_LEFT_OUT", 30)
