@@ -52,23 +52,25 @@ def test_the_model_is_that_of_the_library(cli, table, options, expected):
 
 @pytest.mark.parametrize("options", [["--model", "network"], ["--model", "network", "--task", "quantity"]])
 def test_a_network_is_that_of_the_target(cli, table, options):
-    result = cli("fit", table, "-t", "y", "-o", "out", *options, "--hidden", "6,4", "--epochs", "3", "--cv", "0")
+    result = cli("fit", table, "-t", "y", "-o", "out", *options, "--hidden", "6,4", "--max-iter", "3", "--cv", "0")
     assert result.exit_code == 0, result.output
     model = loaded(table)
     assert isinstance(model, cf.MLPRegressor) and model.layer_sizes_ == (6, 6, 4, 1) and model.n_iter_ == 3
-    assert "raise --epochs" in result.output
+    assert "--max-iter" in result.output
 
 
 def test_whole_numbers_of_few_values_are_classes_of_a_network_by_its_name(cli, tmp_path):
     rng = np.random.default_rng(0)
     a = rng.normal(size=90)
     write(tmp_path / "table.csv", {"a": a, "label": np.digitize(a, [-0.4, 0.4])})
-    result = cli("fit", "table.csv", "-t", "label", "-o", "out", "--model", "network", "--epochs", "3", "--cv", "0")
+    result = cli("fit", "table.csv", "-t", "label", "-o", "out", "--model", "network", "--max-iter", "3", "--cv", "0")
     assert result.exit_code == 0, result.output
     assert isinstance(loaded(tmp_path / "table.csv"), cf.MLPClassifier)
 
 
-@pytest.mark.parametrize(("options", "words"), [(["--hidden", "6,x"], "hidden must be"), (["--epochs", "0"], "epochs")])
+@pytest.mark.parametrize(
+    ("options", "words"), [(["--hidden", "6,x"], "hidden must be"), (["--hidden", "0"], "hidden must be")]
+)
 def test_layers_that_are_none_are_refused_in_words(cli, table, options, words):
     result = cli("fit", table, "-t", "y", "-o", "out", "--model", "network", *options)
     assert result.exit_code == 2 and words in result.output

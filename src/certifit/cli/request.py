@@ -332,7 +332,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
             request.out, done.model, done.source, data.shown, request.roles["weight"], data.scan, **facts
         )
     for warning in _unsaid(caught, context):
-        say(f"Warning: {as_options(str(warning))}")
+        say(f"Warning: {warning}")
     for line in [] if request.quiet else lines(context, request.out, replaced):
         show(line)
     if request.quiet:

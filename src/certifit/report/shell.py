@@ -19,7 +19,6 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bhas_header=False", "add --no-header"),
     (r"\babsent='keep'", "--na keep"),
     (r"\bunseen='(\w+)'", r"--unseen \1"),
-    (r"\braise max_iter, or least_fall\b", "raise --epochs"),
     (r"\bshorter names or fewer columns\b", "shorter names, or fewer columns (--columns)"),
     (r"\bmax_levels\b", "--max-levels"),
     (r"\bmin_count\b", "--min-count"),

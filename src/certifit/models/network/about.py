@@ -120,7 +120,6 @@ _OPTIONS = (
         lambda text: tuple(int(size) for size in text.split(",")),
         SIZES,
     ),
-    Option("epochs", "N", "network and its kinds: most passes over the rows. Default: 200.", "max_iter", int),
 )
 _WORDS = f"{NO_INFERENCE}the weights of a network have no meaning one by one."
 
