@@ -170,8 +170,8 @@ def _goal(choice: Choice, source: Any) -> tuple[str, list[str]]:
         return choice.goal, []
     asked = goal_of(source)
     if choice.goal != AUTO:  # the classes of `--model network`; numbers on a scale are none
-        is_other = not asked.may_be_classes and sibling(choice.kind, asked.name) != choice.kind
-        return asked.name if is_other else choice.goal, []
+        goals = () if asked.may_be_classes else (asked.name, QUANTITY)
+        return next((goal for goal in goals if sibling(choice.kind, goal) != choice.kind), choice.goal), []
     if asked.constant is not None:
         raise ValueError(constant_target(source.target, asked.constant, asked.n_rows))
     goal = choice.recognised(asked.name)
