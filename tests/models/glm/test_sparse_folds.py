@@ -36,23 +36,26 @@ def folds_of(model, X, codes, cells, settings, **roles):
     return model.folds(source, [splits], Candidates(settings, np.array([0, 1])), Shared())
 
 
-def test_scores_are_those_of_refits(no_hessians):
+@pytest.mark.parametrize("standardize", [False, True])
+def test_scores_are_those_of_refits(standardize, no_hessians):
     X, y, cells = words()
     weight, offset = 1.0 + np.arange(90) % 2, np.linspace(-1, 1, 90)
     settings = [{"alpha": alpha} for alpha in ALPHAS]
-    folds = folds_of(cf.LogisticRegression(), X, y, cells, settings, weight=weight, offset=offset)
+    folds = folds_of(
+        cf.LogisticRegression(standardize=standardize), X, y, cells, settings, weight=weight, offset=offset
+    )
     assert folds.route == "statistics"
     for at, alpha in enumerate(ALPHAS):
         for split, (codes, log_proba, _) in enumerate(folds.of_candidate(at).validated(0)):
             train, test = cells != split, cells == split
-            model = cf.LogisticRegression(alpha).fit(X[train], y[train], weight[train], offset[train])
+            model = cf.LogisticRegression(alpha, standardize=standardize).fit(
+                X[train], y[train], weight[train], offset[train]
+            )
             of_refit = model.predict_proba(X[test], offset=offset[test])
             assert log_loss(codes, np.exp(log_proba)) == pytest.approx(log_loss(y[test], of_refit), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    "parameters", [{"standardize": True}, {"l1_ratio": 0.5}, {"fit_intercept": False}, {"class_weight": "balanced"}]
-)
+@pytest.mark.parametrize("parameters", [{"l1_ratio": 0.5}, {"fit_intercept": False}, {"class_weight": "balanced"}])
 def test_other_objectives_are_refitted(parameters, no_hessians):
     X, y, cells = words()
     assert folds_of(cf.LogisticRegression(**parameters), X, y, cells, [{"alpha": 0.1}]) is None

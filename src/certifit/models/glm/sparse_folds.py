@@ -1,9 +1,10 @@
 """Folds of logistic regression over many sparse columns, such as words: all training sets of a round at once.
 
-    minimise over w, b:   sum_i v_i [log(1 + e^z_i) - y_i z_i] + alpha/2 |w|^2,   z_i = offset_i + b + x_i'w,  sum v = 1
+    minimise over w, b:   sum_i v_i [log(1 + e^z_i) - y_i z_i] + alpha/2 sum_j s_j^2 w_j^2,   z_i = offset_i + b + x_i'w
 
-for every split, v its shares of the weights. Points of all splits are the columns of one matrix, so that a product with
-the rows serves all of them; steps are Newton's by conjugate gradients, and alphas fall, each fit from the one before.
+for every split, v its shares of the weights and s 1, or the standard deviations of its training rows. Points of all
+splits are the columns of one matrix, so that a product with the rows serves all of them; steps are Newton's by
+conjugate gradients, and alphas fall, each fit from the one before.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ DONE, ROUNDING = 1e-9, 1e-16  # fits end where all decrements are so small, of t
 FORCING = 0.03  # residual of a Newton system, relative, that its step may have
 MOST_STEPS, MOST_PRODUCTS_OF_STEP = 50, 100
 ARMIJO, SHORTEST = 1e-4, 1e-10
+CONSTANT, CANCELLED = 1e-13, 1e-6  # variances of so small a share of the mean square: of none, and of few digits
 
 
 @one_blas_thread
 def sparse_folds(probe: LogisticRegression, source: Source, rounds: Sequence[Splits], grid: Grid) -> RowFolds | None:
     """Fits of alphas to the training rows of all splits of two classes; None where each is to be fitted by itself."""
     is_plain = probe.penalty_factors is None and probe.bounds is None and probe.start is None
-    if not (is_plain and float(probe.l1_ratio) == 0 and is_auto(probe) and not probe.standardize):
+    if not (is_plain and float(probe.l1_ratio) == 0 and is_auto(probe)):
         return None
     if not isinstance(grid, Candidates) or any(set(candidate) - {"alpha"} for candidate in grid.settings):
         return None
@@ -49,7 +51,7 @@ def sparse_folds(probe: LogisticRegression, source: Source, rounds: Sequence[Spl
         return None
     states = []
     for splits in rounds:
-        fits = _round_fits(block, splits, alphas)
+        fits = _round_fits(block, splits, alphas, bool(probe.standardize))
         if fits is None:
             return None
         states.append([[probe.fold_state(fit) for fit in of_alpha] for of_alpha in fits])
@@ -67,8 +69,10 @@ def _sparse_rows(mapped: Source) -> Block | None:
     return block if sp.issparse(block.X) and np.isfinite(block.X.data).all() else None
 
 
-def _round_fits(block: Block, splits: Splits, alphas: Sequence[float | None]) -> list[list[FoldWeights]] | None:
-    """Fits by alpha and split."""
+def _round_fits(
+    block: Block, splits: Splits, alphas: Sequence[float | None], standardize: bool
+) -> list[list[FoldWeights]] | None:
+    """Fits by alpha and split; None without a penalty, and where variances cancel."""
     codes: Array = np.asarray(block.y)
     weight = np.ones(len(codes)) if block.weight is None else block.weight
     times = np.hstack([splits.train, np.zeros((splits.n_splits, 1))])[:, splits.cells.of(block)]  # NO_CELL is the last
@@ -78,6 +82,8 @@ def _round_fits(block: Block, splits: Splits, alphas: Sequence[float | None]) ->
     if not (strengths > 0).all() or not (totals > 0).all():
         return None
     path = SparsePath(sp.csr_array(block.X), codes, weights / totals, block.offset)
+    if standardize and not path.standardise():
+        return None
     order = np.argsort(-strengths.mean(axis=1), kind="stable")
     fits: list[list[FoldWeights]] = [[] for _ in alphas]
     for at, (coef, intercept) in zip(order.tolist(), path.fits(strengths[order]), strict=True):
@@ -94,7 +100,16 @@ class SparsePath:
         self.X, self.transposed = X, sp.csr_array(X.T)
         self.squares = sp.csr_array(self.transposed.multiply(self.transposed))
         self.codes, self.shares = codes.clip(0)[:, None], shares
+        self.variances = np.ones((X.shape[1], shares.shape[1]))
         self.offset = 0.0 if offset is None else offset[:, None]
+
+    def standardise(self) -> bool:
+        """Penalise every weight by the variance of its column in the set, 1 where it does not vary; whether it can."""
+        means, squares = self.transposed @ self.shares, self.squares @ self.shares
+        variances = squares - np.square(means)
+        is_constant = variances <= CONSTANT * squares
+        self.variances = np.where(is_constant, 1.0, variances)
+        return bool((is_constant | (variances > CANCELLED * squares)).all())
 
     def fits(self, alphas: Array) -> Iterator[tuple[Array, Array]]:
         """The minimisers along rows of falling alphas, one alpha per set."""
@@ -102,24 +117,25 @@ class SparsePath:
         means = (self.shares * self.codes).sum(axis=0)
         point[-1] = np.log(means) - np.log1p(-means)
         for alpha in alphas:
-            point = self._minimised(point, alpha)
+            point = self._minimised(point, alpha * self.variances)
             yield point[:-1], point[-1]
 
-    def _minimised(self, point: Array, alpha: Array) -> Array:
+    def _minimised(self, point: Array, pull: Array) -> Array:
+        """pull: twice the penalty of the square of every weight."""
         scores = self._scores(point) + self.offset
-        value = self._value(point, scores, alpha)
+        value = self._value(point, scores, pull)
         for _ in range(MOST_STEPS):
             chances = _sigmoid(scores)
             gradient = self._back(self.shares * (chances - self.codes))
-            gradient[:-1] += alpha * point[:-1]
-            step = self._newton_step(gradient, self.shares * chances * (1 - chances), alpha)
+            gradient[:-1] += pull * point[:-1]
+            step = self._newton_step(gradient, self.shares * chances * (1 - chances), pull)
             decrement = np.einsum("js,js->s", gradient, step)
             moving = decrement > DONE * value + ROUNDING
             if not moving.any():
                 break
             lengths, along = np.where(moving, 1.0, 0.0), self._scores(step)
             while True:
-                tried = self._value(point - lengths * step, scores - lengths * along, alpha)
+                tried = self._value(point - lengths * step, scores - lengths * along, pull)
                 too_long = moving & ~(tried <= value - ARMIJO * lengths * decrement)
                 if not too_long.any():
                     break
@@ -131,9 +147,9 @@ class SparsePath:
             point, scores, value = point - lengths * step, scores - lengths * along, np.where(moving, tried, value)
         return point
 
-    def _newton_step(self, gradient: Array, curvature: Array, alpha: Array) -> Array:
+    def _newton_step(self, gradient: Array, curvature: Array, pull: Array) -> Array:
         """H^-1 gradient by conjugate gradients, preconditioned by the diagonal, of every set."""
-        diagonal = np.vstack([self.squares @ curvature + alpha, curvature.sum(axis=0)])
+        diagonal = np.vstack([self.squares @ curvature + pull, curvature.sum(axis=0)])
         diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
         step, residual = np.zeros_like(gradient), gradient.copy()
         better = residual / diagonal
@@ -141,7 +157,7 @@ class SparsePath:
         enough = FORCING**2 * size
         for _ in range(MOST_PRODUCTS_OF_STEP):
             product = self._back(curvature * self._scores(way))
-            product[:-1] += alpha * way[:-1]
+            product[:-1] += pull * way[:-1]
             curved = np.einsum("js,js->s", way, product)
             length = np.divide(size, curved, out=np.zeros_like(size), where=(curved > 0) & (size > enough))
             step += length * way
@@ -161,9 +177,9 @@ class SparsePath:
         """X' times numbers of the rows, and their sums."""
         return np.vstack([self.transposed @ slopes, slopes.sum(axis=0)])
 
-    def _value(self, point: Array, scores: Array, alpha: Array) -> Array:
+    def _value(self, point: Array, scores: Array, pull: Array) -> Array:
         losses = np.logaddexp(0.0, scores) - self.codes * scores
-        return np.asarray((self.shares * losses).sum(axis=0) + alpha * np.square(point[:-1]).sum(axis=0) / 2)
+        return np.asarray((self.shares * losses).sum(axis=0) + (pull * np.square(point[:-1])).sum(axis=0) / 2)
 
 
 def _sigmoid(z: Array) -> Array:
