@@ -413,6 +413,7 @@ OF_MATRICES: tuple[tuple[Any, dict[str, str]], ...] = (
     (cf.KernelRidge(0.1, kernel="precomputed"), _NO_KERNEL),
     (cf.KernelPCA(1, kernel="precomputed"), _NO_KERNEL),
     (cf.KernelLMS(kernel="precomputed"), _NO_KERNEL),
+    (cf.SVC(0.1, kernel="precomputed"), _NO_KERNEL),
 )
 REFITTED = settings("attacked", "refitted")
 # For `python tests/hostile.py --factories learners:ATTACKED`.

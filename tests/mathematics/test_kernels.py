@@ -10,6 +10,7 @@ import pytest
 
 import certifit as cf
 from certifit import kernels as ks
+from certifit.mathematics.kernels.mercer import matrix_test
 from certifit.mathematics.kernels.tiles import multiply, narrow_times, symmetric_times
 
 RNG = np.random.default_rng(20)
@@ -230,3 +231,12 @@ def test_narrow_products_leave_out_blocks_of_rows_that_a_column_does_not_have():
     V = rng.normal(size=(1301, 19)) * is_on
     product = narrow_times(G, V, np.append(0, np.cumsum(sizes)), is_in[:, column_sets])
     assert np.allclose(product * is_on, (G @ V) * is_on, rtol=0, atol=1e-11)
+
+
+def test_rounding_of_small_values_is_no_asymmetry():
+    """exp(-|x - z|^2 / 2) far out has the relative error of |x|^2 |z|^2, not of itself; a real difference is found."""
+    K = np.eye(3)
+    K[0, 1], K[1, 0] = 1.0e-16, 1.1e-16
+    assert matrix_test(K)
+    K[0, 1] = 1e-3
+    assert matrix_test(K).pair == (0, 1)

@@ -17,7 +17,7 @@ from certifit.mathematics.kernels.algebra import UNIT, Kernel
 from certifit.mathematics.kernels.basic import Function
 from certifit.runtime import one_blas_thread
 
-ASYMMETRY = 2.0**-40  # of the larger of both: a difference within it is rounding
+ASYMMETRY = 2.0**-40  # of the larger of both, or of the root of k(x, x) k(z, z): a difference within it is rounding
 NO_DIRECTION = 1e-13  # of the largest eigenvalue, per point: a direction of less is rounding
 
 
@@ -79,7 +79,8 @@ def matrix_test(K: Array, proof: str = "", rounded: float = NO_DIRECTION) -> Mer
     if not np.isfinite(K).all():
         i, j = (int(places[0]) for places in np.nonzero(~np.isfinite(K)))
         raise ValueError(f"The kernel of rows {i} and {j} is {K[i, j]}. A kernel must be finite.")
-    size = np.maximum(np.abs(K), np.abs(K.T))
+    roots = np.sqrt(np.abs(np.diagonal(K)))  # rounding of a small k(x, z) is that of numbers near k(x, x) and k(z, z)
+    size = np.maximum(np.maximum(np.abs(K), np.abs(K.T)), np.outer(roots, roots))
     is_apart = np.abs(K - K.T) > max(ASYMMETRY, rounded) * size
     if is_apart.any():
         i, j = divmod(int(np.argmax(np.abs(K - K.T))), len(K))
