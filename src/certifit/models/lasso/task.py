@@ -324,6 +324,7 @@ class GramLasso(GramUnits, LassoTask):
         about = squares - sums * (sums / g.sum_weight) if self.fit_intercept else squares
         of_columns, of_target = sum_spreads(s, np.maximum(about, 0.0) / g.sum_weight)
         rough = (squares > MOST_ABOUT * about) & self.fit_intercept
+        rough[:d] |= self.means_error > 0  # taken for constant, and may vary all the same
         of_columns[rough[:d]] = sharp_spreads(self.source, np.flatnonzero(rough[:d]))
         return of_columns, sharp_target_spread(self.source) if rough[d] else of_target
 
