@@ -218,16 +218,18 @@ class NetworkTask:
         """
         mean, scale, kind = self.units.mean, self.units.scale, KINDS[self.dtype]
         is_plain = not mean.any() and bool((scale == 1).all())
-        is_seen = is_plain and isinstance(block.X, np.ndarray) and block.X.dtype == kind and block.X.flags.c_contiguous
-        seen = block.X if is_seen else np.empty((block.n_rows, self.source.n_features), dtype=kind)
+        X = block.X
+        is_seen = is_plain and isinstance(X, np.ndarray) and X.dtype == kind and X.flags.c_contiguous
+        stored = X if is_seen and isinstance(X, np.ndarray) else None
+        seen: Array = np.empty((block.n_rows, self.source.n_features), dtype=kind) if stored is None else stored
         n_piece = max(PIECE_NUMBERS // max(self.source.n_features, 1), 1)
         wide = np.empty((min(n_piece, block.n_rows), self.source.n_features))
         for begin in range(0, block.n_rows, n_piece):
             rows = slice(begin, min(begin + n_piece, block.n_rows))
-            if not is_seen:
-                X, piece = dense_rows(block.part(rows.start, rows.stop).X), wide[: rows.stop - rows.start]
+            if stored is None:
+                some, piece = dense_rows(block.part(rows.start, rows.stop).X), wide[: rows.stop - rows.start]
                 with np.errstate(over="ignore", invalid="ignore"):
-                    seen[rows] = np.divide(np.subtract(X, mean, out=piece), scale, out=piece)
+                    seen[rows] = np.divide(np.subtract(some, mean, out=piece), scale, out=piece)
             if not np.isfinite(seen[rows]).all():
                 refuse_nonfinite(self.source)
                 raise ValueError(f"Some values are beyond {self.dtype}. Use standardize=True, or divide the columns.")
