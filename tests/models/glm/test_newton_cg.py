@@ -15,6 +15,7 @@ from certifit.models.glm.certificate import certify
 from certifit.models.glm.newton import WideProblem
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
+from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import threads
 from certifit.statistics.row_curvature import row_reach
 
@@ -99,3 +100,14 @@ def test_a_rows_reach_bounds_its_scores_whatever_the_signs(rng):
     np.testing.assert_allclose(reach.size, sizes[weight > 0].max(), rtol=1e-12)
     assert reach.n_entries == np.diff(X.indptr).max()
     assert row_reach(Memory(X.toarray(), y), task.scaling, w).size == np.inf
+
+
+def test_rare_words_in_units_of_their_spread_are_certified(rng):
+    # Weights of rare words are large beside their penalty of alpha times the variance: errors count by what is left.
+    X = (text(rng, 1500, 4000) > 0).astype(float)
+    y = targets(Logistic(), X @ rng.normal(size=4000), rng)
+    task = GlmTask(Memory(X, y), Logistic(), strengths(0.01, 4000), True, standardize=True)
+    state = newton.solve_by_products(task, 1e-8, 100).state
+    assert certify(task, state, 1e-8).holds
+    nudged = Weights(state.coef * (1 + 1e-3), state.intercept)
+    assert not certify(task, nudged, 1e-8).holds

@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
 from certifit.statistics.loss_sums import Oracle, careful_loss, oracle
@@ -214,11 +215,24 @@ def score_gap(at: ScorePoint) -> Gap:
         return nothing
     penalty, w = at.task.penalty, at.weights
     share = finite_share(penalty, dual.q, dual.error)
-    q, error = share * dual.q, share * dual.error
+    brackets, rounding = _penalty_brackets(penalty, w, share * dual.q, share * dual.error)
+    value = share * dual.rows + (1 - share) * at.most_loss + float(brackets.sum())
+    return better(nothing, Gap(value, float(rounding.sum()), at.objective, at.scale, at.base.is_exact_fit))
+
+
+def _penalty_brackets(penalty: ElasticPenalty, w: Array, q: Array, error: Array) -> tuple[Array, Array]:
+    """h_j(w_j) + h*_j(q_j) - q_j w_j, and what the errors of q may add.
+
+    Of squares alone a bracket is (q - l2 w)^2 / (2 l2): an error counts by what is left of q, and not by w.
+    """
     reach = np.abs(w) + penalty.furthest(q, error)
-    rounding = float(error @ reach) + 2.0**-50 * float(np.abs(q) @ reach)
-    value = share * dual.rows + (1 - share) * at.most_loss + float(brackets_of(penalty, w, q).sum())
-    return better(nothing, Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit))
+    rounding = error * reach + 2.0**-50 * np.abs(q) * reach
+    brackets = brackets_of(penalty, w, q)
+    is_square = (penalty.l1 == 0) & (penalty.l2 > 0) & np.isinf(penalty.lower) & np.isinf(penalty.upper)
+    l2 = np.where(is_square, penalty.l2, 1.0)
+    left, off = np.abs(q - l2 * w), error + 4 * UNIT * (np.abs(q) + l2 * np.abs(w))
+    brackets = np.where(is_square, left * (left / (2 * l2)), brackets)
+    return brackets, np.where(is_square, off * ((left + off / 2) / l2), rounding)
 
 
 def better(first: Gap, second: Gap) -> Gap:
