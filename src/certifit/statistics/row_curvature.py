@@ -13,12 +13,13 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, Columns, Csr
 from certifit.data.source import Block, Source, Statistic
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling
 
 BLOCK_ROWS = 16384
+PIECE_ROWS = 4096  # that are expanded at a time
 DENSE_COLUMNS = 32  # CSR of so few columns is read as dense rows
 
 
@@ -100,7 +101,8 @@ class RowReach:
 def row_reach(source: Source, scaling: Scaling, weights: Array) -> RowReach:
     """What roundings of scores are relative to, for weights of scaled columns: one pass. Infinite for dense rows."""
     total: RowReach = source.reduce(partial(_reach_of_stretch, weights=np.abs(weights) * scaling.scale))
-    return total
+    shifts = np.abs(weights * scaling.shift)  # a term of every row
+    return RowReach(total.n_entries + int(np.count_nonzero(shifts)), total.size + float(shifts.sum()))
 
 
 def in_large_blocks(source: Source) -> Source:
@@ -158,11 +160,37 @@ def _diagonal_of_stretch(stretch: Block, scaling: Scaling, curvatures: Array, bl
 
 
 def _reach_of_stretch(stretch: Block, weights: Array) -> RowReach:
-    if not is_thin(stretch):
-        return RowReach(stretch.X.shape[1], np.inf)
     X, counted = stretch.X, slice(None) if stretch.weight is None else stretch.weight > 0
-    sizes = sp.csr_array((np.abs(X.data), X.indices, X.indptr), shape=X.shape) @ weights
-    return RowReach(int(np.diff(X.indptr).max(initial=0)), float(np.max(sizes[counted], initial=0.0)))
+    if isinstance(X, Columns) and any(isinstance(part, Csr) for part in X.segments):
+        entries, sizes = _reach_of_table(X, weights)
+    elif is_thin(stretch):
+        entries, sizes = int(np.diff(X.indptr).max(initial=0)), _sizes(X, weights)
+    else:
+        return RowReach(X.shape[1], np.inf)
+    return RowReach(entries, float(np.max(sizes[counted], initial=0.0)))
+
+
+def _sizes(X: sp.csr_array, weights: Array) -> Array:
+    """sum_j |x_ij| weights_j of every row."""
+    return np.asarray(sp.csr_array((np.abs(X.data), X.indices, X.indptr), shape=X.shape) @ weights)
+
+
+def _reach_of_table(X: Columns, weights: Array) -> tuple[int, Array]:
+    """The most entries of a row, and the sizes of all; columns that are not sparse are expanded some rows at a time."""
+    entries, sizes = 0, np.zeros(X.shape[0])
+    for begin in range(0, X.shape[0], PIECE_ROWS):
+        piece, at, most = X.part(begin, begin + PIECE_ROWS), 0, 0
+        for part in piece.segments:
+            of_part, place = weights[at : at + part.n_columns], slice(begin, begin + piece.shape[0])
+            if isinstance(part, Csr):
+                most += int(np.diff(part.rows.indptr).max(initial=0))
+                sizes[place] += _sizes(part.rows, of_part)
+            else:
+                most += part.n_columns
+                sizes[place] += np.abs(part.dense(piece.shape[0])) @ of_part
+            at += part.n_columns
+        entries = max(entries, most)
+    return entries, sizes
 
 
 def _scores(stretch: Block, scaling: Scaling, point: Array) -> Array:

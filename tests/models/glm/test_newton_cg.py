@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
+import certifit as cf
+from certifit.data.columns import Codes, Columns, Csr, Dense
 from certifit.data.source import Memory
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
 from certifit.mathematics.losses.scores import Logistic
@@ -15,8 +18,8 @@ from certifit.models.glm.certificate import certify
 from certifit.models.glm.newton import WideProblem
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
-from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import threads
+from certifit.statistics.gram import Scaling
 from certifit.statistics.row_curvature import row_reach
 
 
@@ -102,12 +105,25 @@ def test_a_rows_reach_bounds_its_scores_whatever_the_signs(rng):
     assert row_reach(Memory(X.toarray(), y), task.scaling, w).size == np.inf
 
 
-def test_rare_words_in_units_of_their_spread_are_certified(rng):
-    # Weights of rare words are large beside their penalty of alpha times the variance: errors count by what is left.
-    X = (text(rng, 1500, 4000) > 0).astype(float)
-    y = targets(Logistic(), X @ rng.normal(size=4000), rng)
-    task = GlmTask(Memory(X, y), Logistic(), strengths(0.01, 4000), True, standardize=True)
-    state = newton.solve_by_products(task, 1e-8, 100).state
-    assert certify(task, state, 1e-8).holds
-    nudged = Weights(state.coef * (1 + 1e-3), state.intercept)
-    assert not certify(task, nudged, 1e-8).holds
+def test_words_of_a_table_are_certified_and_nudged_ones_are_not(rng):
+    words = np.array([f"w{k}" for k in range(4000)])
+    texts = [" ".join(rng.choice(words, size=12)) for _ in range(1500)]
+    frame = pd.DataFrame({"text": texts, "kind": rng.choice(["a", "b", "c"], size=1500)})
+    y = np.array([("w1" in text) ^ (rng.random() < 0.3) for text in texts])
+    encoder = cf.TableEncoder(texts=cf.TextBinarizer())
+    model = cf.LogisticRegression(alpha=0.01, standardize=True, encoder=encoder).fit(frame, y)
+    assert model.certificate_.holds and model.coef_.shape[1] > 3000
+    model.coef_ = model.coef_ * (1 + 1e-3)
+    assert not model.certify(frame, y).holds
+
+
+def test_reach_of_rows_of_a_table(rng):
+    X = text(rng, 5000, 40)
+    codes = Codes(rng.integers(0, 3, size=5000), np.array([0, 1, 2], np.int32), 3)
+    table = Columns([Dense(rng.normal(size=(5000, 2))), Csr(X), codes], 5000)
+    weights, scale = rng.normal(size=45), rng.uniform(1, 2, size=45)
+    shift = np.append([3.0, -2.0], np.zeros(43))
+    reach = row_reach(Memory(table, np.zeros(5000)), Scaling(scale, shift, 1.0, 0.0, 1.0), weights)
+    sizes = np.abs(table.toarray() * scale) @ np.abs(weights) + np.abs(shift) @ np.abs(weights)
+    assert np.isclose(reach.size, sizes.max(), rtol=1e-12)
+    assert reach.n_entries >= 2 * 2 + np.diff(X.indptr).max() + 1
