@@ -223,7 +223,7 @@ def test_a_frame_with_text_is_refused_with_the_encoder_that_reads_it(kind):
     elif kind == "pyarrow":
         frame = pa.Table.from_pandas(frame)
     for model in (cf.Ridge(), cf.GaussianNB(), cf.PCA()):
-        with pytest.raises(TypeError, match=r"Column 'town' of X has dtype \w*string. Give the model encoder=TableEnc"):
+        with pytest.raises(TypeError, match=r"Column 'town' of X has dtype \w*string. Give the model encoder='auto'"):
             model.fit(frame, [0, 1, 1])
 
 

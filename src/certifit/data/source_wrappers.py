@@ -57,12 +57,13 @@ class Mapped(Source):
         total: Statistic = self._cut().reduce(_Through(self.row_map, f))
         return total
 
+    def rows_of_stretch(self) -> int:
+        """As many as were asked for; else what suits the columns here and those of the inner source, held as well."""
+        return self.stretch_rows or min(super().rows_of_stretch(), self.inner.rows_of_stretch())
+
     def _cut(self) -> Source:
         """The inner source in stretches that suit the mapped columns: no mapped copy of all rows exists."""
-        rows = min(
-            self.rows_of_stretch(), self.inner.rows_of_stretch()
-        )  # a wide table mapped to few columns is held too
-        return self.inner.resized(self.block_rows, max(self.block_rows, rows))
+        return self.inner.resized(self.block_rows, max(self.block_rows, self.rows_of_stretch()))
 
 
 class Wrapped(Source):

@@ -317,6 +317,23 @@ def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monk
     assert inside.certificate_ == outside.certificate_
 
 
+def test_more_rows_than_a_stretch_of_a_file_give_the_bits_of_an_array(tmp_path):
+    # Rows are shuffled within stretches, so these must be of one size whatever rows come from.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    X = np.random.default_rng(0).normal(size=(20_000, 200))
+    y = X[:, 0] - X[:, 1] ** 2
+    columns = {f"x{j}": X[:, j] for j in range(200)}
+    pq.write_table(pa.table(columns | {"y": y}), tmp_path / "rows.parquet")
+    options = {"hidden_layer_sizes": (3,), "max_iter": 1}
+    inside = cf.MLPRegressor(**options).fit(X, y)
+    for limit in (1e9, 1e6):
+        with cf.memory(limit):
+            outside = cf.MLPRegressor(**options).fit(cf.scan_parquet(tmp_path / "rows.parquet", target="y"))
+        assert np.array_equal(inside.parameters_, outside.parameters_)
+
+
 def test_rows_of_float32_have_the_gradient_of_their_float64():
     from certifit.models.network.layout import Layout
     from certifit.models.network.task import gemm
