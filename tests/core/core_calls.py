@@ -690,6 +690,66 @@ def _(rng: Rng) -> Arguments:
     }  # fmt: skip
 
 
+@call("sum_leaves_of_ranks")
+def _(rng: Rng) -> Arguments:
+    arguments = CALLS["sum_leaves"](rng)
+    return arguments | {"X": rng.integers(0, 9, size=arguments["X"].shape).astype(np.uint8)}
+
+
+@call("hash_rows")
+def _(rng: Rng) -> Arguments:
+    x, n, _ = rows(rng)
+    return {"x": x, "y": vector(rng, n), "threads": threads(rng)}
+
+
+@call("merge_hashes")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.integers(0, 40))
+    order, other = (rng.integers(0, 9, size=n).astype(np.uint64) for _ in range(2))
+    return {"order": order, "other": other, "y": vector(rng, n), "weight": maybe(rng, np.ones(n))}
+
+
+@call("bin_rows")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    edges = [np.sort(rng.normal(size=4)) for _ in range(d)]
+    return {"x": x, "edges": edges, "n_levels": None, "threads": threads(rng)}
+
+
+def _coded(rng: Rng) -> tuple[Any, Arguments]:
+    """Codes of rows in five bins per column and the missing one, and the rows' targets."""
+    n, d = (int(size) for size in rng.integers(1, 40, size=2))
+    codes = rng.choice([0, 1, 2, 3, 4, 255], size=(n, d)).astype(np.uint8)
+    n_classes = int(rng.choice([0, 2, 3]))
+    y = rng.integers(0, n_classes or 9, size=n).astype(float)
+    stops = {"max_depth": int(rng.integers(0, 9)), "min_rows_split": 2, "min_rows_leaf": 1}
+    edges = [np.arange(4.0) for _ in range(d)]
+    target = {"y": y, "weight": rng.integers(1, 3, size=n).astype(float), "n_classes": n_classes}
+    return codes, {**target, **stops, "edges": edges, "n_levels": None, "threads": threads(rng)}
+
+
+@call("grow_codes")
+def _(rng: Rng) -> Arguments:
+    codes, rest = _coded(rng)
+    criterion = "gini" if rest["n_classes"] else "squared_error"
+    direction = maybe(rng, np.zeros(codes.shape[1], np.int8))
+    return {**rest, "codes": codes, "criterion": criterion, "min_decrease": 0.0, "direction": direction}
+
+
+@call("grow_forest_codes")
+def _(rng: Rng) -> Arguments:
+    codes, rest = _coded(rng)
+    return {**rest, "by_column": np.ascontiguousarray(codes.T), "n_trees": 2, "n_tried": 2, "seed": 7}
+
+
+@call("check_forest_ranks")
+def _(rng: Rng) -> Arguments:
+    codes, rest = _coded(rng)
+    trees = _two_trees(codes.shape[1], max(rest["n_classes"], 1)) | {"n_levels": None, "sets": None, "seed": 7}
+    target = {name: rest[name] for name in ("y", "weight", "n_classes", "threads")}
+    return {"ranks": codes, **target, **trees}
+
+
 @call("grow_newton")
 def _(rng: Rng) -> Arguments:
     n, d = (int(size) for size in rng.integers(1, 40, size=2))

@@ -162,7 +162,7 @@ def test_the_place_in_a_file_is_named(rows, tmp_path):
     x = rows["x"].to_pylist()
     x[20] = None
     source = parquet(rows.set_column(0, "x", pa.array(x)), tmp_path, target="y", columns=["x"])
-    with pytest.raises(ValueError, match=r"at row 20 of '.*rows\.parquet'"):
+    with pytest.raises(ValueError, match=r"at row 21 of '.*rows\.parquet'"):
         MutualInformationFilter().fit(source)
 
 

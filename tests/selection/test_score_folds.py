@@ -190,13 +190,16 @@ def test_the_default_grid_holds_the_best_alpha(problem, rng):
     assert model.score(X, target("poisson", z, rng)) < 0  # a negative deviance
 
 
-def test_more_than_two_classes_have_a_default_grid_and_are_refitted(problem, rng):
+def test_more_than_two_classes_have_a_default_grid_and_folds_without_refits(problem, rng):
     X, z, _ = problem
     y = np.digitize(z, [-0.3, 0.3])
     rows = Rows.of(cf.LogisticRegression(), X, y)
+    rounds = rounds_of(3, rows.source)
     assert len(cf.LogisticRegression().candidates(rows.source)) == 50
-    assert not has_sums(cf.LogisticRegression(), rows.source, rows.classes)
-    assert offered(cf.LogisticRegression(), rows.source, rounds_of(3, rows.source), classes=rows.classes) is None
+    assert has_sums(cf.LogisticRegression(), rows.source, rows.classes)
+    assert offered(cf.LogisticRegression(), rows.source, rounds, classes=rows.classes) is not None
+    by_name = cf.LogisticRegression(solver="lbfgs")
+    assert offered(by_name, rows.source, rounds, classes=rows.classes) is None
 
 
 def test_an_l1_penalty_and_a_named_solver_are_refitted(problem, rng):

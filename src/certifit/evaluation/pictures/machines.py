@@ -49,11 +49,14 @@ class SupportVectorDisplay(BoundaryDisplay):
         estimator: a fitted SVC or HardMarginSVC of two classes, ours or scikit-learn's.
         """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "support_") or len(getattr(estimator, "classes_", ())) != 2:
+        try:
+            support, classes = np.asarray(estimator.support_), estimator.classes_
+        except AttributeError:
+            support, classes = np.empty(0, dtype=np.int64), ()
+        if len(classes) != 2:
             raise TypeError(
                 f"SupportVectorDisplay draws a support vector machine of two classes. Got {type(estimator).__name__}."
             )
-        support = np.asarray(estimator.support_)
         if y is not None and len(np.asarray(y)) <= support.max(initial=-1):
             raise ValueError("X and y must be the rows of the fit: a support vector lies beyond their last row.")
         display = super().from_estimator(estimator, X, y, columns=columns, grid_points=grid_points, ax=ax)
@@ -161,7 +164,10 @@ class PairSteps:
 def pair_steps(model: Any) -> PairSteps:
     """From the history of a fitted SVC(solver="smo") of two classes."""
     check_is_fitted(model)
-    history = getattr(model, "history_", [])
+    try:
+        history = model.history_
+    except AttributeError:
+        history = []
     if not any("first" in row for row in history) or {row["machine"] for row in history} != {1}:
         raise ValueError('SmoDisplay draws the history of SVC(solver="smo") of two classes.')
     return PairSteps(*(np.array([row[name] for row in history]) for name in ("objective", "dual", "violation")))

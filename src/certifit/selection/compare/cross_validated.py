@@ -23,7 +23,7 @@ from certifit.models.certificate import Certificate
 from certifit.models.folds import EACH_ROW, Candidate, Candidates, EachRow, Rounds
 from certifit.models.least_squares.fold_path import safe_unit
 from certifit.selection.compare.intervals import FoldIntervals, fold_intervals
-from certifit.selection.compare.nested import nested as nested_choice
+from certifit.selection.compare.nested import nested_choice
 from certifit.selection.compare.rules import (
     RULES,
     TOO_MANY,

@@ -39,8 +39,7 @@ from certifit.selection.compare.leaderboard_table import (
     class_shares,
     without_columns,
 )
-from certifit.selection.compare.nested import Nested
-from certifit.selection.compare.nested import nested as nested_choice
+from certifit.selection.compare.nested import Nested, nested_choice
 from certifit.selection.compare.rules import (
     RULES,
     TOO_MANY,

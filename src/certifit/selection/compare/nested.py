@@ -74,7 +74,7 @@ def inner_rounds(rounds: Sequence[Splits]) -> list[Splits]:
     return inner
 
 
-def nested(
+def nested_choice(
     evidence: Evidence, rounds: Sequence[Splits], scored: Sequence[Callable[[Sequence[Splits]], FoldScores | None]]
 ) -> Nested:
     """scored: of every model, FoldScores of its candidates on other splits (None where it has no fit there)."""
