@@ -79,6 +79,7 @@ REPLAYED = (  # cases with a finding once
     ("LogisticRegression", 9700, 30539),  # a loss of e^-300 beside a score of 300: a fault of the reference
     ("PCA by rows", 9700, 34499),  # columns of zeros that set the unit of others of 1e-286
     ("ElasticNet", 9700, 66439),  # a sparse column of 1e15 that varies by 1, whose spread was taken for 1
+    ("GLM inverse Gaussian", 9700, 84300),  # a covariance of half of the largest float64, added to itself
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal
     ("Regression tree", 1, 44),  # a deviation in units of a spread that is rounded
     ("LocallyWeightedRegression", 1, 60),  # a residual of 0 without its rounding

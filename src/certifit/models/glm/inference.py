@@ -407,4 +407,4 @@ def _in_user_units(task: GlmTask, scaled: Array) -> Array:
         change[0] = np.append(-s.shift, 1.0)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         covariance = change @ scaled @ change.T
-    return np.asarray((covariance + covariance.T) / 2)
+    return np.asarray(covariance / 2 + covariance.T / 2)
