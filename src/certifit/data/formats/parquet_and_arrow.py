@@ -77,11 +77,16 @@ class ParquetFiles:
 
     def place(self, row: int) -> str:
         """Where a row stands."""
-        for path, n_rows in zip(self.paths, self.rows, strict=True):
-            if row < n_rows:
-                return f"row {row + 1} of {path!r}"
-            row -= n_rows
-        return f"row {row}"
+        return _place(self.paths, self.rows, row, "row")
+
+
+def _place(paths: Sequence[str], rows: Sequence[int], row: int, word: str) -> str:
+    """The file of a row, and its number in it from 1."""
+    for path, n_rows in zip(paths, rows, strict=True):
+        if row < n_rows:
+            return f"{word} {row + 1} of {path!r}"
+        row -= n_rows
+    return f"row {row}"
 
 
 @contextmanager
@@ -414,11 +419,7 @@ class ArrowFiles:
 
     def place(self, row: int) -> str:
         """Where a row stands."""
-        for path, n_rows in zip(self.paths, self.rows, strict=True):
-            if row < n_rows:
-                return f"{'line' if self.opens is open_json else 'row'} {row + 1} of {path!r}"
-            row -= n_rows
-        return f"row {row}"
+        return _place(self.paths, self.rows, row, "line" if self.opens is open_json else "row")
 
     @contextmanager
     def _readable(self, path: str) -> Iterator[Any]:

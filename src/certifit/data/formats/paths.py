@@ -128,7 +128,18 @@ def keyed(files: Any, keys: Sequence[Mapping[str, str | None]]) -> Any:
     return Keyed(files, keys) if any(keys) else files
 
 
-class Keyed:
+class Around:
+    """Files with something changed; all else is asked of them."""
+
+    files: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("files", "__setstate__"):
+            raise AttributeError(name)
+        return getattr(self.files, name)
+
+
+class Keyed(Around):
     """Files with a column more for each name in their folders. Whole numbers are numbers, unless one begins with 0."""
 
     def __init__(self, files: Any, keys: Sequence[Mapping[str, str | None]]) -> None:
@@ -144,11 +155,6 @@ class Keyed:
             raise ValueError(f"{files.paths[0]!r} has column {twice[0]!r}, which its folder names too. Rename one.")
         fields = [pa.field(name, _type([of_file[name] for of_file in keys])) for name in self.names]
         self.schema = pa.schema([*files.schema, *fields])
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("files", "__setstate__"):
-            raise AttributeError(name)
-        return getattr(self.files, name)
 
     @property
     def notes(self) -> list[str]:
@@ -203,7 +209,7 @@ def _present(batch: pa.RecordBatch, target: str) -> Any:
     return present
 
 
-class Complete:
+class Complete(Around):
     """The rows of files that have a target."""
 
     def __init__(self, files: Any, target: str, n_missing: int) -> None:
@@ -211,11 +217,6 @@ class Complete:
         self.n_rows = files.n_rows - n_missing
         if not self.n_rows:
             raise ValueError(f"Column {target!r}, the target, is missing in every row.")
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("files", "__setstate__"):
-            raise AttributeError(name)
-        return getattr(self.files, name)
 
     @property
     def notes(self) -> list[str]:
