@@ -80,6 +80,8 @@ REPLAYED = (  # cases with a finding once
     ("PCA by rows", 9700, 34499),  # columns of zeros that set the unit of others of 1e-286
     ("ElasticNet", 9700, 66439),  # a sparse column of 1e15 that varies by 1, whose spread was taken for 1
     ("GLM inverse Gaussian", 9700, 84300),  # a covariance of half of the largest float64, added to itself
+    ("KernelPCA", 9700, 63503),  # a kernel of subnormal numbers, whose squares vanish
+    ("Ridge", 9700, 69939),  # a constant column, penalised in its own size where columns outnumber rows
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal
     ("Regression tree", 1, 44),  # a deviation in units of a spread that is rounded
     ("LocallyWeightedRegression", 1, 60),  # a residual of 0 without its rounding

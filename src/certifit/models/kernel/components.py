@@ -22,7 +22,7 @@ from certifit.models.kernel.task import KernelRows
 from certifit.models.pca.solver import by_products, completed, signs
 from certifit.models.pca.task import Directions, VarianceTask
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import UNIT
+from certifit.statistics.residual import TINY, UNIT
 
 EXACT_UP_TO = 1000  # rows whose matrix has all its eigenvalues known
 TERMS = 1024  # of a sum that are added before they join the others
@@ -46,7 +46,8 @@ class KernelVariance(VarianceTask):
         entries = 0.0 if rows.kernel is None else rows.kernel.largest_error(rows.points)
         sizes = rows.sizes(rows.points)
         summed = (min(n, TERMS) + n / TERMS + 16) * UNIT * float(rows.share @ np.square(sizes))
-        self.error = 4 * entries + 4 * summed
+        # Products of small rows keep no bits below the smallest normal number.
+        self.error = 4 * entries + 4 * summed + (TINY if sizes.any() else 0.0)
         self.noise = float(np.sqrt(self.error))
         # Rows that do not vary; a rounding that is large beside k(x, x) says nothing of them.
         if self.total <= 2 * self.error <= STILL * float(np.square(sizes).max(initial=0.0)):

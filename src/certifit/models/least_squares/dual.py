@@ -125,7 +125,7 @@ class RowKernel:
         return np.concatenate(pieces) / self.sum_weight
 
     def spreads_of(self, weight: Array) -> Array:
-        """Standard deviations of the scaled columns over rows of these weights; 1 for what does not vary."""
+        """Standard deviations of the scaled columns over rows of these weights; of what does not vary 1, unscaled."""
         counts, total = weight > 0, float(weight.sum())
         spreads = []
         for at in self._pieces():
@@ -135,7 +135,7 @@ class RowKernel:
             varies = (
                 (z[:, counts] != z[:, counts][:, :1]).any(axis=1) if self.fit_intercept else z[:, counts].any(axis=1)
             )
-            spreads.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), 1.0))
+            spreads.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), self.scaling.scale[at]))
         return np.concatenate(spreads)
 
     def standardised_by(self, weight: Array) -> Self:
