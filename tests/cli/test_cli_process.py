@@ -86,7 +86,7 @@ def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
 # Sends the signal at the n-th import from the moment on that certifit.cli has its handlers.
 DURING_IMPORT = """
 import os, signal, sys
-sys.argv[0] = "certifit"
+sys.argv[0] = "{program}"
 left = {n}
 def hook(event, args):
     global left
@@ -103,14 +103,17 @@ main()
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize(("name", "n"), [("SIGINT", n) for n in (1, 30, 150, 400, 900)] + [("SIGTERM", 200)])
 def test_a_signal_during_the_imports_has_its_exit_code_and_no_traceback(shell, data, name, n):
-    result = shell("fit", data, "-t", "y", "-o", "out", code=DURING_IMPORT.format(name=name, n=n))
+    program = "certifit" if n > 1 else "/there/certifit/__main__.py"  # python -m certifit
+    result = shell("fit", data, "-t", "y", "-o", "out", code=DURING_IMPORT.format(name=name, n=n, program=program))
     assert result.returncode == 128 + getattr(signal, name)
     assert "Traceback" not in result.stderr and "ignored" not in result.stderr
     assert not (data.parent / "out").exists()
 
 
-def test_the_command_line_as_a_library_leaves_signals_alone(shell):
-    code = "import signal, certifit.cli\nassert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+@pytest.mark.parametrize("program", ["-c", "/there/pytest/__main__.py", "/there/tool.py"])
+def test_the_command_line_as_a_library_leaves_signals_alone(shell, program):
+    handled = "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    code = f"import signal, sys\nsys.argv[0] = {program!r}\nimport certifit.cli\n{handled}"
     assert shell(code=code).returncode == 0
 
 

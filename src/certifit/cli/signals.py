@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-_PROGRAMS = ("certifit", "certifit.exe", "certifit-script.py", "__main__.py", "-m")
+_PROGRAMS = ("certifit", "certifit.exe", "certifit-script.py")
 _AGAIN = 0.02  # seconds
 
 
@@ -23,7 +23,13 @@ def _leave(number: int, frame: object) -> NoReturn:
     os._exit(128 + number)
 
 
-if os.path.basename(sys.argv[0] if sys.argv else "") in _PROGRAMS:  # an import of this package as a library stays one
+def _is_the_program() -> bool:
+    """Whether this process is `certifit` or `python -m certifit`, and not another program that imports the package."""
+    folder, name = os.path.split(sys.argv[0] if sys.argv else "")
+    return name in _PROGRAMS or (name == "__main__.py" and os.path.basename(folder) == "certifit")
+
+
+if _is_the_program():
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
 
