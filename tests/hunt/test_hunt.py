@@ -82,6 +82,7 @@ REPLAYED = (  # cases with a finding once
     ("GLM inverse Gaussian", 9700, 84300),  # a covariance of half of the largest float64, added to itself
     ("KernelPCA", 9700, 63503),  # a kernel of subnormal numbers, whose squares vanish
     ("Ridge", 9700, 69939),  # a constant column, penalised in its own size where columns outnumber rows
+    ("Regression tree", 10100, 3363),  # one target of 1e-144, whose leaf was compared in units of 1
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal
     ("Regression tree", 1, 44),  # a deviation in units of a spread that is rounded
     ("LocallyWeightedRegression", 1, 60),  # a residual of 0 without its rounding

@@ -7,8 +7,8 @@ must all go to one side. Where a column has a direction, no leaf on one side of 
 the other side, but for rounding.
 
 The deviation is the largest one of a stored number from the derived one: of class shares, impurities and decreases
-relative to 1, or to the largest distance of y from its mean (its square, for squared errors). Sums of n numbers are off
-by some n units of rounding, which is what a deviation is measured in.
+relative to 1, or to the largest distance of y from its mean (its square, for squared errors), or to |y| where all y are
+equal. Sums of n numbers are off by some n units of rounding, which is what a deviation is measured in.
 
 Of a greedy tree nothing is claimed about other trees. Of the best tree, and of any tree of depth 1 to 4 on request, the
 certificate states how small the loss of a tree of its depth on the grid of thresholds can be: by branch and bound
@@ -261,7 +261,8 @@ def _direction_fault(task: TreeTask, state: TreeState, allowed: float) -> str:
 class _Derived:
     """What rows give for every node. values: shares of the classes, or means less the mean of all rows, in units of y.
 
-    unit: the largest distance of y from its mean. size: of y against that distance; subtracting the mean costs digits.
+    unit: the largest distance of y from its mean, or |y| where all are equal. size: of y against that unit; subtracting
+    the mean costs digits.
     """
 
     weight: Array
@@ -274,7 +275,9 @@ class _Derived:
     def deviation(self, task: TreeTask, state: TreeState) -> float:
         """The largest deviation of a stored number."""
         stored = state.weight / task.weight_unit
-        scale = task.impurity_unit * self.unit ** POWERS[task.criterion]
+        with np.errstate(over="ignore", under="ignore"):
+            scale = task.impurity_unit * np.float64(self.unit) ** POWERS[task.criterion]
+        scale = np.clip(scale, np.finfo(np.float64).tiny, np.finfo(np.float64).max)  # impurities of equal y are all 0
         if task.n_classes:
             values = state.values / state.weight[:, None] - self.values
         else:
@@ -326,11 +329,12 @@ def _numbers(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:
     mass = np.ones(len(y)) if mass is None else mass
     centre = float(mass @ y / mass.sum())
     apart = y - centre
-    unit = float(np.abs(apart).max(initial=0.0)) or 1.0
+    largest = float(np.abs(task.y).max(initial=0.0)) / task.y_unit
+    unit = float(np.abs(apart).max(initial=0.0)) or largest or 1.0
     n = state.n_nodes
     weight = _added_up(state, np.bincount(leaves, weights=mass, minlength=n))
     means = _added_up(state, np.bincount(leaves, weights=mass * apart, minlength=n)) / weight
-    size = 1.0 + float(np.abs(task.y).max(initial=0.0)) / task.y_unit / unit
+    size = 1.0 + largest / unit
     if task.criterion == "poisson":
         spread = _deviances(state, leaves, y, mass, weight, means + centre) / unit
         return _Derived(weight, means, spread / weight, unit, centre, size + abs(np.log(unit)))

@@ -141,8 +141,15 @@ class GatheredRows:
 
     @cached_property
     def y_unit(self) -> float:
-        """A power of two near the largest |y|; 1 of classes: squares of y / unit neither overflow nor vanish."""
-        return 1.0 if self.n_classes else _unit(self.centred)
+        """A power of two near the largest |y|; 1 of classes: squares of y / unit neither overflow nor vanish.
+
+        Where all numbers are their centre, of that: its squares are all 0, in any unit within float64.
+        """
+        if self.n_classes:
+            return 1.0
+        if self.y_centre and not self.centred.any():
+            return float(np.clip(_unit(self.y), LEAST_UNIT**0.5, LEAST_UNIT**-0.5))
+        return _unit(self.centred)
 
     @cached_property
     def weight_unit(self) -> float:
