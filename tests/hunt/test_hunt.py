@@ -83,6 +83,11 @@ REPLAYED = (  # cases with a finding once
     ("KernelPCA", 9700, 63503),  # a kernel of subnormal numbers, whose squares vanish
     ("Ridge", 9700, 69939),  # a constant column, penalised in its own size where columns outnumber rows
     ("Regression tree", 10100, 3363),  # one target of 1e-144, whose leaf was compared in units of 1
+    ("GLM Gaussian", 9700, 99433),  # a price of treating columns as exact, dropped where the fit is exact to rounding
+    ("Ridge", 9700, 76093),  # digits without the rounding of spreads that a penalty is relative to
+    ("Ridge", 9700, 80207),  # a column that others make up exactly, by multiples that sums of rounded rows tell
+    ("PCA", 10100, 23176),  # the square of a constant column beyond float64, with a warning before its refusal
+    ("KernelRidge", 10100, 29959),  # multipliers below the normal numbers, times a kernel of 1e300
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal
     ("Regression tree", 1, 44),  # a deviation in units of a spread that is rounded
     ("LocallyWeightedRegression", 1, 60),  # a residual of 0 without its rounding

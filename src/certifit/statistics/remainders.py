@@ -127,6 +127,14 @@ class Remainders:
             constant[0][j], constant[1][j] = c
         return replace(self, times=times, constants=constant)
 
+    def _told(self, exact: dict[int, Relation]) -> Remainders:
+        """These remainders with some of their relations as they are in rationals."""
+        times, constants = _copied(self.times), _copied(self.constants)
+        for i, (multiples, constant) in exact.items():
+            times[0][i], times[1][i] = _pair_of(multiples)
+            (constants[0][i],), (constants[1][i],) = _pair_of([constant])
+        return replace(self, times=times, constants=constants)
+
     def _with(self, flags: Array, other: Remainders) -> Remainders:
         """These remainders with the flagged ones from another."""
 
@@ -335,21 +343,49 @@ def _without_combinations(source: Source, best: Remainders, refined: Remainders,
     """
     if best.is_exact.all():
         return best
-    zero = best.is_exact
-    if best.n_rows <= len(best.kept) + int(fit_intercept):
+    zero, exact = best.is_exact, {}
+    if best.n_rows * best.n_columns <= FEW_NUMBERS:
+        exact = _exact_relations(source, best, fit_intercept)
+    elif best.n_rows <= len(best.kept) + int(fit_intercept):
         zero[:] = True
-    elif best.n_rows * best.n_columns <= FEW_NUMBERS:
-        rows = counted(source.gather()).X
-        X = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
-        ones = np.ones((len(X), int(fit_intercept)))
-        spanned = exact_combinations(np.column_stack([ones, X[:, best.kept]]), X[:, best.columns])
-        zero = zero | spanned
     else:
-        fractions = [None if done else _fractions(refined, i) for i, done in enumerate(zero)]
-        for i, fraction in enumerate(fractions):
-            zero[i] = zero[i] or (fraction is not None and _vanishes(source, refined, i, *fraction, fit_intercept))
+        for i in np.flatnonzero(~zero):
+            found = _small_fractions(source, refined, int(i), fit_intercept)
+            exact |= {} if found is None else {int(i): found}
+    zero[list(exact)] = True
     new = zero & ~best.is_exact
-    return replace(best._with(new, refined._where(new)), largest=np.where(zero, 0.0, best.largest))
+    told = refined._told(exact)
+    return replace(best._with(new, told._where(new)), largest=np.where(zero, 0.0, best.largest))
+
+
+Relation = tuple[list[Fraction], Fraction]  # multiples of all scaled columns, and a constant
+
+
+def _exact_relations(source: Source, best: Remainders, fit_intercept: bool) -> dict[int, Relation]:
+    """The columns set aside that are combinations of those kept, in rationals."""
+    rows = counted(source.gather()).X
+    X = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+    basis = np.column_stack([np.ones((len(X), int(fit_intercept))), X[:, best.kept]])
+    spanned, offset = exact_combinations(basis, X[:, best.columns]), int(fit_intercept)
+    scale, found = [Fraction(unit) for unit in best.scale.tolist()], {}
+    for i in np.flatnonzero(spanned & ~best.is_exact).tolist():
+        j = int(best.columns[i])
+        multiples = exact_multiples(basis, X[:, j])
+        times = [Fraction(0)] * best.n_columns
+        for k, multiple in zip(best.kept.tolist(), multiples[offset:], strict=True):
+            times[k] = multiple * scale[j] / scale[k]
+        found[i] = times, multiples[0] * scale[j] if offset else Fraction(0)
+    return found
+
+
+def _small_fractions(source: Source, refined: Remainders, i: int, fit_intercept: bool) -> Relation | None:
+    """A relation of small fractions that holds in every row, exactly."""
+    fractions = _fractions(refined, i)
+    constant = None if fractions is None else _vanishes(source, refined, i, *fractions, fit_intercept)
+    if fractions is None or constant is None:
+        return None
+    times, q = fractions
+    return [Fraction(number) / q for number in times.tolist()], constant / q
 
 
 def _fractions(refined: Remainders, i: int) -> tuple[Array, int] | None:
@@ -367,16 +403,23 @@ def _fractions(refined: Remainders, i: int) -> tuple[Array, int] | None:
     return _few_bits(q * refined.times[0][i]), q
 
 
-def _vanishes(source: Source, refined: Remainders, i: int, times: Array, q: int, fit_intercept: bool) -> bool:
-    """Whether q x_j - sum_k times_k x_k is the same number (0 without an intercept) in every row, exactly."""
+def _vanishes(
+    source: Source, refined: Remainders, i: int, times: Array, q: int, fit_intercept: bool
+) -> Fraction | None:
+    """What q x_j - sum_k times_k x_k is in every row, to twofold precision; None where it varies.
+
+    Without an intercept it must be 0.
+    """
     weights = times.copy()
     weights[refined.columns[i]] = -float(q)
-    constant = 0.0
+    constant, rest = 0.0, 0.0
     of = partial(_combined, scale=refined.scale, weights=weights)
     if fit_intercept:
-        constant = float(of(counted(source.first_block()).part(0, 1).X)[0])
-    largest: _Largest = source.reduce(partial(_largest_of, of=of, constant=constant))
-    return largest.value == 0
+        first = counted(source.first_block()).part(0, 1).X
+        constant = float(of(first, constant=0.0)[0])
+        rest = float(of(first, constant=constant)[0])
+    largest: _Largest = source.reduce(partial(_largest_of, of=partial(of, constant=constant), rest=rest))
+    return Fraction(constant) + Fraction(rest) if largest.value == 0 else None
 
 
 @dataclass(frozen=True)
@@ -387,15 +430,15 @@ class _Largest:
         return _Largest(max(self.value, other.value))
 
 
-def _largest_of(stretch: Block, of: Any, constant: float) -> _Largest:
+def _largest_of(stretch: Block, of: Any, rest: float) -> _Largest:
     stretch = counted(stretch)
-    return _Largest(float(np.abs(of(stretch.X) - constant).max(initial=0.0)))
+    return _Largest(float(np.abs(of(stretch.X) - rest).max(initial=0.0)))
 
 
-def _combined(X: Any, scale: Array, weights: Array) -> Array:
-    """-sum_k weights_k x_k scale_k of every row, evaluated in twofold precision."""
+def _combined(X: Any, scale: Array, weights: Array, constant: float) -> Array:
+    """-sum_k weights_k x_k scale_k - constant of every row, evaluated in twofold precision."""
     rows = Block(X, None, None).rows
-    return np.asarray(core.residual_rows(rows, np.zeros(X.shape[0]), scale, 1.0, weights, 0.0, n_threads()))
+    return np.asarray(core.residual_rows(rows, np.zeros(X.shape[0]), scale, 1.0, weights, constant, n_threads()))
 
 
 def exact_combinations(basis: Array, columns: Array) -> Array:
@@ -418,6 +461,28 @@ def exact_combinations(basis: Array, columns: Array) -> Array:
             ]
         last = pivot
     return np.array([not any(column) for column in every[basis.shape[1] :]])
+
+
+def exact_multiples(basis: Array, column: Array) -> list[Fraction]:
+    """The multiples of the columns of a basis that give a column in its span; 0 of what is one of those before it."""
+    rows = [[Fraction(entry) for entry in row] for row in np.column_stack([basis, column]).tolist()]
+    multiples = [Fraction(0)] * basis.shape[1]
+    pivots: list[int] = []
+    for k in range(basis.shape[1]):
+        place = next((i for i in range(len(pivots), len(rows)) if rows[i][k]), None)
+        if place is None:
+            continue
+        at = len(pivots)
+        rows[at], rows[place] = rows[place], rows[at]
+        pivots.append(k)
+        for i in range(at + 1, len(rows)):
+            share = rows[i][k] / rows[at][k]
+            if share:
+                rows[i] = [mine - share * other for mine, other in zip(rows[i], rows[at], strict=True)]
+    for at, k in reversed(list(enumerate(pivots))):
+        known = sum((rows[at][m] * multiples[m] for m in pivots[at + 1 :]), Fraction(0))
+        multiples[k] = (rows[at][-1] - known) / rows[at][k]
+    return multiples
 
 
 def _integers(column: Array) -> list[int]:
@@ -608,6 +673,12 @@ def _stretches(columns: Array) -> Sequence[tuple[int, int]]:
 
 def _copied(pair: dd.Pair) -> dd.Pair:
     return pair[0].copy(), pair[1].copy()
+
+
+def _pair_of(numbers: list[Fraction]) -> dd.Pair:
+    high = [float(number) for number in numbers]
+    low = [float(number - Fraction(near)) for number, near in zip(numbers, high, strict=True)]
+    return np.array(high), np.array(low)
 
 
 def _line(pair: dd.Pair, i: Any) -> dd.Pair:

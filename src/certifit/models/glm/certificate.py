@@ -90,7 +90,8 @@ def certify(task: GlmTask, state: Weights, tolerance: float) -> GlmCertificate:
         value, literal = literal, None
     separated = None if np.isfinite(value) else _separation(task, state)
     if bound.base.is_exact_fit and not bound.is_local and not (separated is not None and separated.exists):
-        value, literal = min(value, EXACT_FIT), None  # no objective is below 0
+        # No objective is below 0, whatever the weights: where the value is of the columns kept, literal is of them all.
+        value, literal = min(value if literal is None else literal, EXACT_FIT), None
     is_settled = bound.is_local or bound.is_far or (separated is not None and separated.exists)
     # A price of treating columns as exact that is known in float64 needs no more digits.
     asks = not value <= tolerance or (literal is not None and not literal < bound.most)

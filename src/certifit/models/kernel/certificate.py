@@ -102,7 +102,7 @@ def _assumption(task: KernelRidgeTask) -> str:
 def _point(task: KernelRidgeTask, state: KernelState) -> _Point:
     rows, intercept = task.rows, float(state.intercept * task.y_scale)
     dual = rows.seen_of(state.dual) * task.y_scale
-    size = np.abs(dual)
+    size = _rounded_by(dual)
     fitted = rows.times(state.points, dual[:, None])[:, 0]
     off = rows.error_times(state.points, size)
     # A sum of n terms in pieces of TERMS; |k(x, z)|^2 <= k(x, x) k(z, z).
@@ -112,6 +112,11 @@ def _point(task: KernelRidgeTask, state: KernelState) -> _Point:
     errors = level - fitted
     off = off + unit * reach + 2 * UNIT * (np.abs(level) + np.abs(errors))
     return _Point(dual, fitted, errors, off, _norm(task, state, dual, fitted, off))
+
+
+def _rounded_by(dual: Array) -> Array:
+    """What the rounding of multipliers is relative to: those below the normal numbers are rounded like the least."""
+    return np.asarray(np.where(dual == 0, 0.0, np.abs(dual) + TINY))
 
 
 def _norm(task: KernelRidgeTask, state: KernelState, dual: Array, fitted: Array, off: Array) -> tuple[float, float]:
@@ -130,7 +135,7 @@ def _at_points(task: KernelRidgeTask, state: KernelState, dual: Array) -> tuple[
     kernel, points = task.rows.kernel, state.points
     assert kernel is not None
     values = kernel.times(points, points, dual[:, None])[:, 0]
-    sizes, size = task.rows.sizes(points), np.abs(dual)
+    sizes, size = task.rows.sizes(points), _rounded_by(dual)
     unit = (min(len(dual), TERMS) + len(dual) / TERMS + 8) * UNIT
     return values, kernel.error_times(points, points, size) + unit * sizes * float(sizes @ size)
 
@@ -156,7 +161,7 @@ def _gap_of_function(task: KernelRidgeTask, at: _Point) -> tuple[float, float]:
     level = float(share @ at.errors) if task.fit_intercept else 0.0
     multipliers = share * (at.errors - level) / alpha
     excess = math.fsum(multipliers) if task.fit_intercept else 0.0
-    size = np.abs(multipliers)
+    size = _rounded_by(multipliers)
     values = rows.times(rows.points, multipliers[:, None])[:, 0]
     sizes = rows.sizes(rows.points)
     unit = (min(len(size), TERMS) + len(size) / TERMS + 8) * UNIT

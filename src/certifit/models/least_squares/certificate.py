@@ -199,11 +199,11 @@ def _matrix_error(task: LeastSquares) -> float:
 
 
 def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> float:
-    """sqrt(e' |A^-1| e) for the error e of the gradient: of twofold sums, of a step without a pass, of sum_w alpha."""
+    """sqrt(e' |A^-1| e) for the error e of the gradient: of twofold sums, a step without a pass, and the penalty."""
     offset = int(task.fit_intercept)
     norms = np.concatenate([[np.sqrt(task.gram.sum_weight)] * offset, task.gram.norms])
     error = residual.rounding[1 - offset :] + residual.unit * np.sqrt(residual.magnitude) * norms
-    error[offset:] += MATRIX_ERROR * task.penalty * np.abs(weights)
+    error[offset:] += np.maximum(MATRIX_ERROR, task.penalty_error) * task.penalty * np.abs(weights)
     return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
 
 
@@ -222,13 +222,15 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
     """-log10 of a bound on the relative error of every coefficient: see the docs, "Digits".
 
     err = |T| |A^-1| |g| + u (s_j | |X||w| + |y| | + sum_k |A^-1_jk| |x_k| |r|): what the solver left, and the effect of
-    half an ulp in every entry of X and y.
+    half an ulp in every entry of X and y. g has the rounding of its sums and of the penalty.
     """
     offset = int(task.fit_intercept)
     weights, intercept = task.to_scaled(state)
     estimate = np.concatenate([[intercept] * offset, weights])
     inverse, raw = task.factor.inverse, _raw_inverse(task)
-    left = np.abs(inverse) @ (np.abs(gradient) + residual.rounding[1 - offset :])
+    slope = np.abs(gradient) + residual.rounding[1 - offset :]
+    slope[offset:] += task.penalty_error * task.penalty * np.abs(weights)
+    left = np.abs(inverse) @ slope
     if offset:
         left[0] += np.abs(task.gram.scaling.shift) @ left[1:]
     norms = np.concatenate([np.zeros(offset), task.gram.norms])

@@ -18,7 +18,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
-from certifit.statistics.gram import Gram, Scaling
+from certifit.statistics.gram import NO_SPREAD, Gram, Scaling
+from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
 LARGEST_PENALTY = 1e200  # largest penalty on a column of size 1
 ALMOST_LARGEST = 2.0**-20  # of its root: columns whose scale in another system may make their penalty the largest
@@ -149,6 +150,17 @@ class NormalEquations(GramUnits):
     def spreads(self) -> Array:
         """s_j, in the user's units."""
         return np.asarray(self.penalty_units / self.gram.scaling.scale)
+
+    @property
+    def penalty_error(self) -> Array:
+        """Rounding of the penalty, relative: of the sum of weights, or of the squares that spreads are made of."""
+        gram, d = self.gram, self.gram.n_columns
+        sums = np.full(d, min((gram.n_rows + 2) * UNIT, MATRIX_ERROR))
+        if self.standardize and self.fit_intercept and gram.low is None:  # squares - sums^2 / W
+            squares, of_means = np.diagonal(gram.sums)[:d], np.square(gram.sums[d, :d]) / gram.sum_weight
+            about = np.maximum(squares - of_means, NO_SPREAD * squares)
+            sums = sums * np.where(squares > 0, (squares + 3 * of_means) / np.where(squares > 0, about, 1.0), 1.0)
+        return np.asarray(sums + 8 * UNIT)
 
     def _is_crushed(self) -> Array:
         return np.asarray(self.penalty >= LARGEST_PENALTY)  # within 1 / LARGEST_PENALTY of the minimum, relative

@@ -116,8 +116,8 @@ class RowVariance(VarianceTask):
         self._scale_error = float(lost.max(initial=0.0))
         if not np.isfinite(mean).all():
             refuse_nonfinite(self.source)
-        left = self._constant_times(powers) if self.standardize else np.ones(len(sd))
-        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), left)
+        in_powers = powers if self.standardize else np.ones(len(sd))
+        self._times = self._standard_times(sd, in_powers)
         self.unit = 1.0 if self.standardize else 1.0 / smallest
         self.scale = np.ones(len(powers))
         if self.standardize:
@@ -403,7 +403,7 @@ class ProductVariance(VarianceTask):
                 self._times = _smallest(powers) / powers
             return
         sd = np.sqrt(spread)
-        self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), self._constant_times(powers))
+        self._times = self._standard_times(sd, powers)
         with np.errstate(over="ignore", under="ignore"):
             self.scale = np.where(sd > 0, sd / powers, 1.0)
         self.unit = 1.0

@@ -28,6 +28,7 @@ from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
 SHARP = 1e-8  # largest relative error of a variance from float64 sums
 SHARP_TOTAL = 1e-11  # largest error of the matrix, relative to its trace
 MOST_BLOCK_ROWS = 1 << 16
+LARGEST_CONSTANT = 1e150  # of a column that is neither centred nor has a spread: sums of its squares are finite
 ENTRY = 4 * UNIT  # rounding of the entries, relative to their size about zero
 
 
@@ -115,9 +116,20 @@ class VarianceTask(ABC):
             self._values = (matrix, np.linalg.eigvalsh(matrix)[::-1])
         return self._values[1]
 
-    def _constant_times(self, powers: Array) -> Array:
-        """What scaled constant columns are multiplied by: they stay as they are, and centred ones are 0 in any unit."""
-        return np.ones(len(powers)) if self.center else 1.0 / powers
+    def _standard_times(self, sd: Array, powers: Array) -> Array:
+        """What scaled columns are multiplied by where all are to have the spread 1.
+
+        Constant ones stay as they are, and centred ones are 0 in any unit.
+        """
+        constant = np.ones(len(powers)) if self.center else 1.0 / powers
+        times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), constant)
+        largest = float(times[sd == 0].max(initial=0.0))
+        if largest > LARGEST_CONSTANT:
+            raise ValueError(
+                f"X has a column that does not vary, of some {largest:.0e}: its square is too large for float64. Leave "
+                "it out, or use center=True."
+            )
+        return np.asarray(times)
 
     def _check_weight(self) -> None:
         if self.sum_weight - self.ddof > 0:
@@ -255,7 +267,7 @@ class ColumnVariance(VarianceTask):
         """What the scaled columns are multiplied by to become z / unit."""
         if self.standardize:
             sd = np.sqrt(self._spread / self.gram.sum_weight)
-            self._times = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), self._constant_times(powers))
+            self._times = self._standard_times(sd, powers)
             with np.errstate(over="ignore", under="ignore"):
                 self.scale = np.where(sd > 0, sd / powers, 1.0)
             self.unit = 1.0
