@@ -352,16 +352,20 @@ void margin_steps(const Rows& rows, const double* y, const Order& order, const d
 
 namespace {
 
-constexpr size_t chunk_rows = 1024;
+constexpr size_t chunk_rows = 1024, chunk_numbers = 1 << 15;  // converted at a time: they stay near the processor
 
 // use(row, its dense columns) for all rows, on all threads.
 template <class Use>
 void for_each_row(const Rows& rows, Crew& crew, Use use) {
+  const size_t most = std::clamp<size_t>(chunk_numbers / std::max<size_t>(rows.n_dense, 1), 1, chunk_rows);
   crew.for_each_block((rows.n_rows + chunk_rows - 1) / chunk_rows, [&](size_t block) {
     std::vector<double> scratch;
-    const size_t begin = block * chunk_rows, count = std::min(chunk_rows, rows.n_rows - begin);
-    const Tile tile = read_tile(rows, begin, count, scratch);
-    for (size_t k = 0; k < count; ++k) use(begin + k, tile.row(k));
+    const size_t end = std::min(rows.n_rows, (block + 1) * chunk_rows);
+    for (size_t begin = block * chunk_rows; begin < end; begin += most) {
+      const size_t count = std::min(most, end - begin);
+      const Tile tile = read_tile(rows, begin, count, scratch);
+      for (size_t k = 0; k < count; ++k) use(begin + k, tile.row(k));
+    }
   });
 }
 

@@ -1,5 +1,6 @@
 #include "../network/network.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "check.hpp"
@@ -82,9 +83,10 @@ NetworkRows<T> rows_of(const NetworkLayout& layout, const NetworkLoss& loss, con
   check_size("y", y.shape(0), n);
   if (offset) check_size("offset", offset->shape(0), n);
   if (weight) check_size("weight", weight->shape(0), n);
-  if (loss.kind == NetworkLoss::Kind::softmax)
-    for (size_t i = 0; i < n; ++i)
-      check(y.data()[i] >= 0 && y.data()[i] < static_cast<double>(layout.sizes.back()), "a class is not there");
+  const auto n_classes = static_cast<double>(layout.sizes.back());
+  check(loss.kind != NetworkLoss::Kind::softmax ||
+            std::all_of(y.data(), y.data() + n, [&](double code) { return code >= 0 && code < n_classes; }),
+        "a class is not there");
   return {X.data(), y.data(), offset ? offset->data() : nullptr, weight ? weight->data() : nullptr, n};
 }
 
@@ -105,9 +107,9 @@ nb::tuple train_py(nb::capsule gemm, Indices sizes, bool biases, bool output_bia
   check(batch >= 1, "a batch has at least one row");
   check(n_steps >= 0 && n_steps < int64_t{1} << 62, "n_steps is out of range");
   check(method == "descent" || method == "adam", "unknown method: " + method);
-  for (size_t i = 0; i < visits.shape(0); ++i)
-    check(visits.data()[i] >= 0 && visits.data()[i] < static_cast<int64_t>(rows.n),
-          "a visit to a row that is not there");
+  check(std::all_of(visits.data(), visits.data() + visits.shape(0),
+                    [&](int64_t row) { return row >= 0 && row < static_cast<int64_t>(rows.n); }),
+        "a visit to a row that is not there");
   const double* p = pace.data();
   Pace chosen{method == "adam" ? Pace::Method::adam : Pace::Method::descent,
               schedule == "inverse"        ? Pace::Schedule::inverse

@@ -147,6 +147,34 @@ class Team {
   std::atomic<bool> is_stopped_{false};
 };
 
+// Tiles that blocks take and give back: one per thread, and not one per block, whose memory would have to be cleared.
+template <class T>
+class Tiles {
+ public:
+  Tiles(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& loss)
+      : gemm_(gemm), layout_(layout), loss_(loss) {}
+
+  std::unique_ptr<Tile<T>> take() {
+    std::lock_guard<std::mutex> hold(lock_);
+    if (free_.empty()) return std::make_unique<Tile<T>>(gemm_, layout_, loss_, tile_rows);
+    std::unique_ptr<Tile<T>> tile = std::move(free_.back());
+    free_.pop_back();
+    return tile;
+  }
+
+  void give_back(std::unique_ptr<Tile<T>> tile) {
+    std::lock_guard<std::mutex> hold(lock_);
+    free_.push_back(std::move(tile));
+  }
+
+ private:
+  GemmOf<T> gemm_;
+  const NetworkLayout& layout_;
+  const NetworkLoss loss_;
+  std::mutex lock_;
+  std::vector<std::unique_ptr<Tile<T>>> free_;
+};
+
 struct BlockGradient {
   double loss = 0;
   std::vector<double> gradient;
@@ -169,18 +197,24 @@ double gradient(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkLoss& 
                 std::span<const T> parameters, std::vector<double>& out, Crew& crew) {
   const size_t n_blocks = (rows.n + block_rows - 1) / block_rows;
   SumTree<BlockGradient> tree(n_blocks);
+  Tiles<T> tiles(gemm, layout, loss);
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * block_rows, end = std::min(rows.n, begin + block_rows);
-    Tile<T> tile(gemm, layout, loss, tile_rows);
+    std::unique_ptr<Tile<T>> tile = tiles.take();
     std::vector<T> sum(layout.n_parameters(), T(0));
     BlockGradient part;
     for (size_t first = begin; first < end; first += tile_rows) {
-      tile.read(rows, nullptr, first, std::min(tile_rows, end - first));
-      tile.forward(parameters.data());
-      part.loss += tile.lose(1.0);
-      tile.backward(parameters.data(), sum.data(), T(1));
+      tile->read(rows, nullptr, first, std::min(tile_rows, end - first));
+      tile->forward(parameters.data());
+      part.loss += tile->lose(1.0);
+      tile->backward(parameters.data(), sum.data(), T(1));
     }
-    part.gradient.assign(sum.begin(), sum.end());
+    tiles.give_back(std::move(tile));
+    if constexpr (std::is_same_v<T, double>) {
+      part.gradient = std::move(sum);
+    } else {
+      part.gradient.assign(sum.begin(), sum.end());
+    }
     tree.add(block, std::move(part));
   });
   out = n_blocks == 0 ? std::vector<double>(layout.n_parameters(), 0.0) : std::move(tree.root().gradient);
@@ -191,12 +225,14 @@ template <class T>
 void scores(GemmOf<T> gemm, const NetworkLayout& layout, const NetworkRows<T>& rows, std::span<const T> parameters,
             T* out, Crew& crew) {
   const size_t k = layout.sizes.back();
+  Tiles<T> tiles(gemm, layout, NetworkLoss{});
   crew.for_each_block((rows.n + tile_rows - 1) / tile_rows, [&](size_t block) {
     const size_t first = block * tile_rows, n = std::min(tile_rows, rows.n - first);
-    Tile<T> tile(gemm, layout, NetworkLoss{}, n);
-    tile.read(rows, nullptr, first, n);
-    tile.forward(parameters.data());
-    std::copy(tile.output(), tile.output() + n * k, out + first * k);
+    std::unique_ptr<Tile<T>> tile = tiles.take();
+    tile->read(rows, nullptr, first, n);
+    tile->forward(parameters.data());
+    std::copy(tile->output(), tile->output() + n * k, out + first * k);
+    tiles.give_back(std::move(tile));
   });
 }
 
