@@ -238,7 +238,8 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         """z of the rows of a block, rows x outputs, in the units of the network."""
         from certifit.models.network.scores import scores
 
-        return scores(self._fitted_layout(), self.parameters_, self._seen(block), self.dtype)
+        columns = Block(self.columns_of(block), None, None)
+        return scores(self._fitted_layout(), self.parameters_, self._units(), columns, self.dtype)
 
     def forward(self, X: UserRows) -> list[Array]:
         """Every state x_0 ... x_T of rows: the inputs, the hidden units after their activation, the scores."""

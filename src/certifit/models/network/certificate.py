@@ -165,8 +165,10 @@ class _Here:
     offset: Array | float
 
     def losses(self, z: Array) -> Array:
-        """The loss of every row."""
-        return self.task.loss.values(self.y, z + self.offset)
+        """The loss of every row. z: rows x outputs, or several such matrices, at as many points."""
+        scores = (z + self.offset).reshape(-1, z.shape[-1])
+        y = np.tile(self.y, len(scores) // len(self.y))
+        return self.task.loss.values(y, scores).reshape(z.shape[:-1])
 
     def ends(self, layer: int, unit: Array, source: Array, step: Array) -> tuple[Array, Array]:
         """Sums of losses with a parameter of a layer moved up and down, and where a unit of ReLU changes sides.
@@ -185,8 +187,7 @@ class _Here:
                 is_kink |= ((z > 0) != (self.states[t + 1] > 0)).any(axis=(0, 2, 3))
             W, b = self.layers[t + 1]
             z = activated(layout, z) @ W.T + (0.0 if b is None else b)
-        sums = [[float(self.losses(scores).sum()) for scores in side] for side in z]
-        return np.array(sums), is_kink
+        return self.losses(z).sum(axis=-1), is_kink
 
 
 def _places(task: NetworkTask, size: int) -> list[Array]:

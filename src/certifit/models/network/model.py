@@ -370,10 +370,7 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
 
     def mapped_scores(self, columns: Block) -> Array:
         """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""
-        from certifit.data.columns import dense_rows
         from certifit.models.network.scores import scores
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            seen = (dense_rows(columns.X) - self.mean_) / self.scale_
-            z = scores(self._fitted_layout(), self.parameters_, seen, self.dtype)
+        z = scores(self._fitted_layout(), self.parameters_, self._units(), columns, self.dtype)
         return z if z.shape[1] > 1 else np.column_stack([np.zeros(len(z)), z[:, 0]])
