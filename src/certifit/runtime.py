@@ -230,24 +230,28 @@ class _BlasLimit:
     def reset(self) -> None:
         self.lock = Lock()
         self.depth = 0
-        self.controller: Any = None
-        self.held: Any = None
+        self.libraries: Any = None
+        self.held: list[tuple[Any, int]] = []  # those that had more threads, and how many
 
     def enter(self) -> None:
         with self.lock:
             if self.depth == 0:
-                if self.controller is None:  # looking for the loaded libraries takes milliseconds
+                if self.libraries is None:  # looking for the loaded libraries takes milliseconds
                     from threadpoolctl import ThreadpoolController
 
-                    self.controller = ThreadpoolController()
-                self.held = self.controller.limit(limits=1, user_api="blas")
+                    self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                now = [(library, library.get_num_threads()) for library in self.libraries]
+                self.held = [(library, n) for library, n in now if n not in (1, None)]
+                for library, _ in self.held:
+                    library.set_num_threads(1)
             self.depth += 1
 
     def leave(self) -> None:
         with self.lock:
             self.depth -= 1
             if self.depth == 0:
-                self.held.restore_original_limits()
+                for library, n in self.held:
+                    library.set_num_threads(n)
 
 
 _limit = _BlasLimit()

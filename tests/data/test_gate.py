@@ -241,3 +241,22 @@ def test_numbers_at_odd_addresses_are_copied(rng):
     sparse.data = rows
     assert not sparse.data.flags.aligned
     assert fit_source(cf.LinearRegression(), sparse, rows[:8]).first_block().X.data.flags.aligned
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, np.uint8, np.float16])
+def test_plain_arrays_pass_as_what_scikit_learn_checks(rng, kind):
+    """Arrays of numbers are not handed to its checks, a list of lists is: both are the same rows."""
+    X, y = rng.integers(0, 9, (7, 3)).astype(kind), rng.integers(0, 9, 7).astype(kind)
+    plain, checked = cf.LinearRegression(), cf.LinearRegression()
+    block = fit_source(plain, X, y).first_block()
+    other = fit_source(checked, X.tolist(), y.tolist()).first_block()
+    np.testing.assert_array_equal(block.X, other.X)
+    np.testing.assert_array_equal(block.y, other.y)
+    assert plain.n_features_in_ == checked.n_features_in_ == 3 and block.y.dtype == np.float64
+
+
+@pytest.mark.parametrize("shape, n", [((4, 2), 3), ((4, 0), 4), ((0, 2), 0), ((4,), 4), ((4, 2, 1), 4)])
+@pytest.mark.parametrize("model", [cf.LinearRegression(), cf.LogisticRegression()])
+def test_plain_arrays_of_other_shapes_are_refused(model, shape, n):
+    with pytest.raises(ValueError, match=r"inconsistent numbers|Found|Expected 2D|dim 3"):
+        model.fit(np.ones(shape), np.arange(n) % 2)

@@ -46,12 +46,14 @@ class Param:
         """Refuse a value that is not legal."""
         if value is None and self.or_none:
             return
-        legal = f"{self.legal} or None" if self.or_none else self.legal
-        sentence = f"The parameter {name} must be {legal}. Got {brief(value)}. {self.advice}".rstrip()
         if not self.is_kind(value):
-            raise TypeError(sentence)
+            raise TypeError(self._refusal(name, value))
         if not self.accepts(value):
-            raise ValueError(sentence)
+            raise ValueError(self._refusal(name, value))
+
+    def _refusal(self, name: str, value: Any) -> str:
+        legal = f"{self.legal} or None" if self.or_none else self.legal
+        return f"The parameter {name} must be {legal}. Got {brief(value)}. {self.advice}".rstrip()
 
 
 def brief(value: Any) -> str:

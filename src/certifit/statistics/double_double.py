@@ -55,13 +55,18 @@ def multiply(a: Pair, b: Pair) -> Pair:
 
 def dot(a: Array, b: Array) -> tuple[float, float]:
     """Sum of a_j b_j as a pair."""
-    total: Pair = (np.zeros(()), np.zeros(()))
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     counts = (a != 0) & (b != 0)  # weights and shifts of sparse columns are mostly 0; NaN counts
-    products = two_product(a[counts], b[counts])
-    for hi, lo in zip(*products, strict=True):
-        total = add(total, (hi, lo))
-    return float(total[0]), float(total[1])
+    products, errors = two_product(a[counts], b[counts])
+    high, low = 0.0, 0.0  # `add` in Python's floats: the same bits, without an array per number
+    for hi, lo in zip(products.tolist(), errors.tolist(), strict=True):
+        s, e = two_sum(high, hi)
+        t, f = two_sum(low, lo)
+        e += t
+        high = s + e
+        low = (e - (high - s)) + f
+        high, low = high + low, low - ((high + low) - high)
+    return high, low
 
 
 def _quick_two_sum(a: Array, b: Array) -> Pair:

@@ -135,13 +135,13 @@ class Factor:
         out[0][self.kept], out[1][self.kept] = np.triu(total[0]) * u, np.triu(total[1]) * u
         return out
 
-    @property
+    @cached_property
     def inverse(self) -> Array:
         """Inverse on the kept columns, zero elsewhere."""
         size = len(self.kept) + len(self.dependent)
         out = np.zeros((size, size))
         u = self._units[self.kept]
-        out[np.ix_(self.kept, self.kept)] = self.scaled_inverse * u[:, None] * u[None, :]
+        out[self.kept[:, None], self.kept] = self.scaled_inverse * u[:, None] * u[None, :]
         return out
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,8 @@ class ColumnSizes:
 
     def powers(self) -> ColumnSizes:
         """The powers of two that bring these sizes near 1."""
-        return ColumnSizes(*(_power_of_two(size) for size in (self.columns, self.target, self.weight)))
+        powers = _power_of_two(np.concatenate([self.columns, [self.target, self.weight]]))
+        return ColumnSizes(powers[:-2], powers[-2], powers[-1])
 
     def __add__(self, other: ColumnSizes) -> ColumnSizes:
         return ColumnSizes(
@@ -138,12 +139,12 @@ class Gram:
         """Number of feature columns."""
         return len(self.scaling.scale)
 
-    @property
+    @cached_property
     def sum_weight(self) -> float:
         """Sum of weights, in units of 1 / weight_scale."""
         return float(self.sums[self.n_columns, self.n_columns])
 
-    @property
+    @cached_property
     def norms(self) -> Array:
         """Norms of the scaled columns about zero: what an entry's rounding is relative to."""
         d, c = self.n_columns, self.scaling.shift
@@ -409,14 +410,14 @@ def _is_shifted(X: Any) -> Array:
 def _power_of_two(size: Array) -> Array:
     """2^-e with size 2^-e in [1, 2); 1 where size is 0 or not finite."""
     exponent = np.frexp(np.where(np.isfinite(size) & (size > 0), size, 1.0))[1] - 1
-    return np.asarray(np.ldexp(1.0, np.clip(-exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)))
+    return np.asarray(np.ldexp(1.0, np.minimum(np.maximum(-exponent, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)))
 
 
 def mean_shift(columns: Array, exact: bool) -> Array:
     """Means of columns, by which they are shifted; exact: only where the subtraction loses no bit, else 0."""
     with np.errstate(over="ignore", invalid="ignore"):
-        # Each column on its own: NumPy's sums depend on the layout.
-        mean = np.array([column.mean() for column in np.ascontiguousarray(columns.T)])
+        # Each column in one piece: NumPy's sums depend on the layout.
+        mean = np.add.reduce(np.ascontiguousarray(columns.T), axis=1) / len(columns)
         # A constant column is shifted by its very value, so that it becomes exactly zero.
         mean = np.where((columns == columns[0]).all(axis=0), columns[0], mean)
         if exact:

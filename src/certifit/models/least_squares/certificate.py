@@ -57,7 +57,7 @@ def infer(
         return None
     units = np.concatenate([np.ones(offset), s.scale])
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        inverse = _raw_inverse(task) * units[:, None] * units[None, :] * s.weight_scale
+        inverse = task.raw_inverse * units[:, None] * units[None, :] * s.weight_scale
     mean, about = task.gram.target_moments()
     tss = about if offset else about + mean**2 * task.gram.sum_weight
     if not (np.isfinite(inverse).all() and (np.diagonal(inverse) > 0).all()):
@@ -207,16 +207,6 @@ def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> f
     return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
 
 
-def _raw_inverse(task: LeastSquares) -> Array:
-    """A^-1 for the columns (1, x), from that for (1, x - shift): b = b' - sum_j w_j shift_j."""
-    inverse = task.factor.inverse
-    if not task.fit_intercept or not task.gram.scaling.shift.any():
-        return inverse
-    back = np.eye(len(inverse))
-    back[0, 1:] = -task.gram.scaling.shift
-    return np.asarray(back @ inverse @ back.T)
-
-
 @one_blas_thread
 def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Array) -> Array:
     """-log10 of a bound on the relative error of every coefficient: see the docs, "Digits".
@@ -227,7 +217,7 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
     offset = int(task.fit_intercept)
     weights, intercept = task.to_scaled(state)
     estimate = np.concatenate([[intercept] * offset, weights])
-    inverse, raw = task.factor.inverse, _raw_inverse(task)
+    inverse, raw = task.factor.inverse, task.raw_inverse
     slope = np.abs(gradient) + residual.rounding[1 - offset :]
     slope[offset:] += task.penalty_error * task.penalty * np.abs(weights)
     left = np.abs(inverse) @ slope

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -136,7 +137,7 @@ class NormalEquations(GramUnits):
             return self._alpha
         return self.gram.scaling.weight_scale / self.gram.sum_weight
 
-    @property
+    @cached_property
     def penalty(self) -> Array:
         """What the penalty adds to the diagonal, in scaled units: sum_w alpha (scale_j s_j)^2, kept finite."""
         return self._penalty_of(self.alpha)
@@ -206,7 +207,7 @@ class NormalEquations(GramUnits):
     def unpenalised(self) -> Array:
         """The system's matrix without a penalty, in float64."""
         order = self._order()
-        return np.asarray(self.gram.sums[np.ix_(order, order)])
+        return np.asarray(self.gram.sums[order[:, None], order])
 
     def diagonal(self, alpha: float) -> Array:
         """What a penalty adds to the diagonal of the system's matrix, for any alpha."""
@@ -223,6 +224,8 @@ class NormalEquations(GramUnits):
     def null_space(self) -> tuple[Array | None, Array]:
         """Directions of the weights, largest entry 1, and of the intercept, that change no prediction."""
         s, offset = self.gram.scaling, int(self.fit_intercept)
+        if not len(self.factor.dependent):
+            return np.zeros((self.gram.n_columns, 0)), np.zeros(0)
         moves = self.directions()
         with np.errstate(over="ignore", under="ignore"):
             weights = moves[offset:] * s.scale[:, None]
@@ -241,11 +244,12 @@ class NormalEquations(GramUnits):
         if plain is not None:
             return plain
         self.gram = self.gram if self.gram.low is not None else self._resum()
+        self.__dict__.pop("penalty", None)  # that of the sums before
         return twofold_factor(self._system())
 
     def _system(self) -> System:
         order = self._order()
-        places = np.ix_(order, order)
+        places = (order[:, None], order)
         low = None if self.gram.low is None else self.gram.low[places]
         norms, penalty = self.gram.norms, self.penalty
         if self.fit_intercept:

@@ -18,7 +18,7 @@ from certifit.models.least_squares.normal_equations import NormalEquations, Weig
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import one_blas_thread
 from certifit.statistics.remainders import Remainders
-from certifit.statistics.residual import is_exact_fit
+from certifit.statistics.residual import TINY, is_exact_fit
 
 MAX_REFINEMENTS = 6
 MAX_LITERAL_STEPS = 4
@@ -61,8 +61,8 @@ def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights
 
 def _solve_columns(task: LeastSquares) -> Run[Weights]:
     steps = Steps(first=1)
-    factor = task.factor
-    solution = factor.solve(task.right_hand_side())
+    factor, right = task.factor, task.right_hand_side()
+    solution = factor.solve(right)
     state = task.from_solution(solution)
     if len(factor.dependent):
         state = smallest_norm(task, state)
@@ -74,7 +74,7 @@ def _solve_columns(task: LeastSquares) -> Run[Weights]:
         step = factor.solve(gradient)
         decrement = float(gradient @ step)  # = step' A step = twice the excess of the objective
         # solution' right hand side = solution' A solution, unless the first solve had no digit: then the step is large.
-        explained = max(float(solution @ task.right_hand_side()), FLOOR * decrement, np.finfo(float).tiny)
+        explained = max(float(solution @ right), FLOOR * decrement, TINY)
         size = np.sqrt(max(decrement, 0.0) / explained)
         _report(steps, at.squares, decrement, size, task.gram.sum_weight, task.gram.scaling.y_scale)
         if not size < previous:

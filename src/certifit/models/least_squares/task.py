@@ -282,7 +282,8 @@ class LeastSquares(NormalEquations):
 
     def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
         self.source = source
-        self._last: tuple[Weights, Residual] | None = None
+        self._last: tuple[Weights, Residual] | None = None  # of a pass
+        self._moved: tuple[Weights, Residual] | None = None  # of the last step from there
         summed = partial(gram, source, centred=fit_intercept)
         super().__init__(summed(), alpha, fit_intercept, partial(summed, twofold=True), source.names, standardize)
 
@@ -305,12 +306,15 @@ class LeastSquares(NormalEquations):
 
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass over the rows, or none for a small step from the last."""
+        if self._moved is not None and self._moved[0].is_same(state):
+            return self._moved[1]
         if self._last is not None:
             old, last = self._last
-            step, matrix = self._step(old, state), self._matrix()
+            step, matrix = self._step(old, state), self._matrix
             size = float(np.sqrt(np.diagonal(matrix)) @ np.abs(step))
             if size <= min(SMALL_STEP * np.sqrt(last.magnitude), SMALL_CHANGE * np.sqrt(last.squares)):
-                return last.moved(step, matrix, self.penalty, self.to_scaled(old)[0])
+                self._moved = (state, last.moved(step, matrix, self.penalty, self.to_scaled(old)[0]))
+                return self._moved[1]
         weights, intercept = self.to_scaled(state)
         s = self.gram.scaling
         at = self._without_noise(residual(self.source, s, weights, intercept, s.shift, self.penalty), weights)
@@ -324,6 +328,16 @@ class LeastSquares(NormalEquations):
             at.gradient[1 + still] = -self.penalty[still] * weights[still]
             at.rounding[1 + still] = UNIT * np.abs(at.gradient[1 + still])
         return at
+
+    @cached_property
+    def raw_inverse(self) -> Array:
+        """A^-1 for the columns (1, x), from that for (1, x - shift): b = b' - sum_j w_j shift_j."""
+        inverse = self.factor.inverse
+        if not self.fit_intercept or not self.gram.scaling.shift.any():
+            return inverse
+        back = np.eye(len(inverse))
+        back[0, 1:] = -self.gram.scaling.shift
+        return np.asarray(back @ inverse @ back.T)
 
     @cached_property
     def remainders(self) -> Remainders | None:
@@ -379,11 +393,12 @@ class LeastSquares(NormalEquations):
         """Minus the gradient of the scaled objective in the system's unknowns."""
         return at.gradient if self.fit_intercept else at.gradient[1:]
 
+    @cached_property
     def _matrix(self) -> Array:
         """sum_i w_i a_i a_i' for a = (1, x - shift), without the penalty."""
         d = self.gram.n_columns
         order = np.concatenate([[d], np.arange(d)])
-        return np.asarray(self.gram.sums[np.ix_(order, order)])
+        return np.asarray(self.gram.sums[order[:, None], order])
 
     def _step(self, old: Weights, new: Weights) -> Array:
         """new - old for (intercept of shifted columns, weights), scaled: exact differences of near numbers."""
