@@ -191,6 +191,7 @@ def test_a_term_in_an_impossible_number_of_texts_is_refused(number):
     refuse(with_number(to_bytes(fitted()), "encoder.documents", 0, number), "a term in no text, or in more")
 
 
+@pytest.mark.slow
 def test_terms_that_do_not_fill_their_bytes_are_refused():
     data = to_bytes(fitted())
     refuse(with_number(data, "text_ends.terms", 0, -1), "must follow each other")

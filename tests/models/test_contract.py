@@ -30,6 +30,7 @@ def test_every_model_of_the_table_has_its_row_here():
     assert {key: type(row.model) for key, row in LEARNERS.items()} == {key: row.load() for key, row in TABLE.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHECKED)
 def test_every_check_of_scikit_learn_passes(name):
     """One test per model, not one per check: pytest's own work on 8,000 tests took longer than many of them."""

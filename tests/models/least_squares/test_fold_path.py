@@ -93,6 +93,7 @@ def test_fold_models_predict_as_refits_do(rng):
         assert np.allclose(model.predict(X), refit.predict(X), rtol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree, n_rows", [(9, 12), (30, 20)])
 def test_a_polynomial_that_a_fold_does_not_determine_is_refitted(degree, n_rows):
     x = np.random.default_rng(0).uniform(-1, 1, size=(n_rows, 1))

@@ -49,6 +49,7 @@ def errors():
     return shares
 
 
+@pytest.mark.slow
 def test_units_that_are_added_greedily_keep_to_the_bound_and_fall_in_every_dimension(errors):
     for d in errors:
         assert (np.diff(errors[d]["greedy"]) <= 1e-12).all(), "an output layer that is refitted is never worse"

@@ -317,6 +317,7 @@ def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monk
     assert inside.certificate_ == outside.certificate_
 
 
+@pytest.mark.slow
 def test_more_rows_than_a_stretch_of_a_file_give_the_bits_of_an_array(tmp_path):
     # Rows are shuffled within stretches, so these must be of one size whatever rows come from.
     import pyarrow as pa
