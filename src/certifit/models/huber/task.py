@@ -178,10 +178,11 @@ class HuberTask(LeastSquares):
             return None
         offset, d, n_live = int(self.fit_intercept), self.source.n_features, len(literal.basis.live)
         other = copy(self)
-        for name in ("over_all_weights", "remainders", "literal", "restricted", "is_hard"):
-            other.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
+            del other.__dict__[name]  # what was made of these rows
         other.source = self.source.through(replace(literal.basis, is_beside=True))
-        other.gram, other.strength, other._last = gram(other.source, self.fit_intercept, twofold=True), 0.0, None
+        other.gram, other.strength = gram(other.source, self.fit_intercept, twofold=True), 0.0
+        other._last = other._moved = None
         other.standardize = False  # there is no penalty
         kept = np.concatenate([np.arange(offset), offset + literal.remainders.kept, offset + d + np.arange(n_live)])
         units = np.ones(offset + d + n_live)

@@ -244,7 +244,8 @@ class NormalEquations(GramUnits):
         if plain is not None:
             return plain
         self.gram = self.gram if self.gram.low is not None else self._resum()
-        self.__dict__.pop("penalty", None)  # that of the sums before
+        for name in ("penalty", "_matrix"):  # of the sums before
+            self.__dict__.pop(name, None)
         return twofold_factor(self._system())
 
     def _system(self) -> System:
