@@ -81,6 +81,18 @@ def test_a_relation_of_whole_numbers_is_exact():
     assert len(found.basis().live) == 0
 
 
+@pytest.mark.parametrize(("n", "offset"), [(15, 1e15), (400, 0.0)])  # in rationals; by small fractions
+def test_multiples_of_an_exact_combination_are_those_of_the_entries(n, offset):
+    # Rows are rounded when they are multiplied by roots of weights, and the sums tell multiples of 1e-15 to a digit.
+    rng = np.random.default_rng(4)
+    thirds = 3.0 * rng.integers(0, 2, n)
+    X = np.c_[offset + thirds / 3, thirds, rng.integers(0, 5, n) / 4]
+    found = column_remainders(source_of(sp.csr_array(X), rng.choice([1.0, 2.0, 3.0], n)), True)
+    assert found is not None and found.is_exact.all()
+    left = [exact_remainder(x, found, i) for x in X for i in range(len(found.columns))]
+    assert max(abs(float(e)) for e in left) < 2.0**-95
+
+
 def test_rows_of_weight_zero_do_not_count():
     X = np.random.default_rng(3).integers(-9, 9, size=(30, 2)).astype(float)
     X = np.c_[X, X.sum(axis=1)]

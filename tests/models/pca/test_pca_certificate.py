@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit.data.source import Memory
@@ -183,3 +186,18 @@ def test_columns_of_zeros_set_no_unit(solver, center):
     for rows in (X, X[20:], X[20:, ::3]):
         with pytest.raises(ValueError, match="The variances of X are too small for float64"):
             cf.PCA(2, solver=solver, center=center).fit(rows)
+
+
+def test_rows_about_zero_in_units_of_a_spread_that_weights_make_tiny_warn_of_no_overflow():
+    X = np.random.default_rng(0).normal(size=(3, 260)) + 1.0
+    model = cf.PCA(1, center=False, standardize=True, ddof=0, solver="randomized")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, sample_weight=np.array([1e-77, 1e84, 1e-170]))
+    assert not model.certificate_.holds
+
+
+def test_the_square_of_a_constant_column_beyond_float64_is_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="does not vary, of some 7e"):
+        cf.PCA(center=False, standardize=True).fit(np.full((4, 1), 1e160))

@@ -146,16 +146,19 @@ def by_products(task: VarianceTask, k: int, tolerance: float, max_iter: int, see
         inner = basis.T @ image
         values, turn = scipy.linalg.eigh((inner + inner.T) / 2)
         values, turn = np.maximum(values[::-1], 0.0), turn[:, ::-1]
-        residuals = image @ turn[:, :width] - basis @ (turn[:, :width] * values[:width])
+        unit = float(
+            np.ldexp(1.0, min(int(np.frexp(values[0])[1]), 1023))
+        )  # squares of residuals in it stay within float64
+        residuals = (image @ turn[:, :width] - basis @ (turn[:, :width] * values[:width])) / unit
         sizes = np.linalg.norm(residuals, axis=0)
-        residual = float(sizes[:k].max() / max(values[0], np.finfo(float).tiny))
+        residual = float(sizes[:k].max() / max(values[0] / unit, np.finfo(float).tiny))
         steps.add(residual=residual)
         if residual <= tolerance / 10 or iteration == max_iter or steps.is_over:
             break
         if basis.shape[1] + width > most:
             basis, image = basis @ turn[:, : 2 * width], image @ turn[:, : 2 * width]
             turn = np.eye(basis.shape[1])
-        new = _new_directions(basis, residuals[:, sizes > tolerance / 100 * values[0]])
+        new = _new_directions(basis, residuals[:, sizes > tolerance / 100 * (values[0] / unit)])
         if new.shape[1] == 0:
             break
         basis, image = np.hstack([basis, new]), np.hstack([image, task.product(new)])
