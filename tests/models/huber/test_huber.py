@@ -396,3 +396,14 @@ def test_the_objective_is_stated(rng):
     model = HuberRegressor(scale="mad").fit(X, y)
     assert f"at s = {model.scale_:g}" in model.objective
     assert "scale found" in model.certificate_.claim
+
+
+@pytest.mark.parametrize("scale", ["joint", "mad", 1.0])
+@pytest.mark.parametrize("distance", [1e-14, 1e-15])
+def test_a_near_copy_is_judged_in_columns_of_its_own(scale, distance):
+    u, v, noise = np.random.default_rng(0).normal(size=(3, 30))
+    model = cf.HuberRegressor(scale=scale).fit(np.c_[u, u + distance * v], u + noise)
+    alone = cf.HuberRegressor(scale=scale).fit(u[:, None], u + noise)
+    found = model.certificate_
+    assert alone.certificate_.holds and found.n_columns == 2
+    assert (found.value if found.literal is None else found.literal) > alone.certificate_.value
