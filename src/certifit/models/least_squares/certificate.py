@@ -203,7 +203,8 @@ def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> f
     offset = int(task.fit_intercept)
     norms = np.concatenate([[np.sqrt(task.gram.sum_weight)] * offset, task.gram.norms])
     error = residual.rounding[1 - offset :] + residual.unit * np.sqrt(residual.magnitude) * norms
-    error[offset:] += np.maximum(MATRIX_ERROR, task.penalty_error) * task.penalty * np.abs(weights)
+    if task.alpha > 0:
+        error[offset:] += np.maximum(MATRIX_ERROR, task.penalty_error) * task.penalty * np.abs(weights)
     return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
 
 
@@ -219,7 +220,8 @@ def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Ar
     estimate = np.concatenate([[intercept] * offset, weights])
     inverse, raw = task.factor.inverse, task.raw_inverse
     slope = np.abs(gradient) + residual.rounding[1 - offset :]
-    slope[offset:] += task.penalty_error * task.penalty * np.abs(weights)
+    if task.alpha > 0:
+        slope[offset:] += task.penalty_error * task.penalty * np.abs(weights)
     left = np.abs(inverse) @ slope
     if offset:
         left[0] += np.abs(task.gram.scaling.shift) @ left[1:]
