@@ -464,24 +464,22 @@ def exact_combinations(basis: Array, columns: Array) -> Array:
 
 
 def exact_multiples(basis: Array, column: Array) -> list[Fraction]:
-    """The multiples of the columns of a basis that give a column in its span; 0 of what is one of those before it."""
-    rows = [[Fraction(entry) for entry in row] for row in np.column_stack([basis, column]).tolist()]
+    """The multiples of the columns of a basis that give a column in its span: as many rows as it takes, eliminated."""
+    found: list[tuple[int, list[Fraction]]] = []
+    for entries in np.column_stack([basis, column]).tolist():
+        row = [Fraction(entry) for entry in entries]
+        for place, other in found:
+            if share := row[place] / other[place]:
+                row = [mine - share * theirs for mine, theirs in zip(row, other, strict=True)]
+        pivot = next((k for k in range(basis.shape[1]) if row[k]), None)
+        if pivot is not None:
+            found.append((pivot, row))
+        if len(found) == basis.shape[1]:
+            break
     multiples = [Fraction(0)] * basis.shape[1]
-    pivots: list[int] = []
-    for k in range(basis.shape[1]):
-        place = next((i for i in range(len(pivots), len(rows)) if rows[i][k]), None)
-        if place is None:
-            continue
-        at = len(pivots)
-        rows[at], rows[place] = rows[place], rows[at]
-        pivots.append(k)
-        for i in range(at + 1, len(rows)):
-            share = rows[i][k] / rows[at][k]
-            if share:
-                rows[i] = [mine - share * other for mine, other in zip(rows[i], rows[at], strict=True)]
-    for at, k in reversed(list(enumerate(pivots))):
-        known = sum((rows[at][m] * multiples[m] for m in pivots[at + 1 :]), Fraction(0))
-        multiples[k] = (rows[at][-1] - known) / rows[at][k]
+    for place, row in reversed(found):
+        known = sum((a * b for a, b in zip(row, multiples, strict=False)), Fraction(0))
+        multiples[place] = (row[-1] - known) / row[place]
     return multiples
 
 
