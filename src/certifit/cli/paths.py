@@ -91,11 +91,21 @@ class Data:
 
         scan = getattr(scans, self.scan)
         if self.scan != "scan_csv":
-            return scan(list(self.paths), **roles, missing_target="drop")
+            typed = self._texts_of(types) | self.reading.get("types", {})
+            return scan(list(self.paths), **roles, types=typed, texts="recognise", missing_target="drop")
         reading = dict(self.reading)
         reading["types"] = types | reading.get("types", {})
         reading.setdefault("encoding", None)
         return scan(list(self.paths), **roles, **reading, missing_target="drop")
+
+    def _texts_of(self, types: dict[str, str]) -> dict[str, str]:
+        """Wishes for columns that files with types hold as text; how the others are read is theirs to say."""
+        from certifit.data import files as scans
+
+        if not types:
+            return {}
+        held = {field.name: str(field.type) for field in getattr(scans, self.scan)(list(self.paths)).schema}
+        return {name: kind for name, kind in types.items() if "string" in held.get(name, "")}
 
 
 def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) -> Data:
@@ -116,7 +126,19 @@ def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) ->
         raise click.UsageError(f"--sheet is for an Excel workbook, and {files[0]!r} is {FORMATS[scan][0]}.")
     options = {name: value for name, value in reading.items() if value or name == "has_header"}
     shown = tuple("standard input" if path == "-" else Path(path).name or str(path) for path in paths)
-    return Data(shown, tuple(files), tuple(typed), scan, options if scan == "scan_csv" else {})
+    if scan != "scan_csv":
+        _refuse_for_csv(options, files[0], FORMATS[scan][0])
+    return Data(shown, tuple(files), tuple(typed), scan, options)
+
+
+def _refuse_for_csv(options: dict[str, Any], file: str, what: str) -> None:
+    """Files that carry their types take --types alone."""
+    flags = {"bad_rows": "--bad-rows", "missing": "--na", "delimiter": "--delimiter", "encoding": "--encoding"}
+    for name, flag in flags.items():
+        if name in options:
+            raise click.UsageError(f"{flag} is for CSV, and '{visible(file)}' is {what}. Leave it out.")
+    if not options.pop("has_header", True):
+        raise click.UsageError(f"--no-header is for CSV, and '{visible(file)}' is {what}. Leave it out.")
 
 
 def _folder() -> str:
@@ -194,7 +216,7 @@ def reading_options(command: Command) -> Command:
             ),
             click.option(
                 "--types", metavar="A=text,B=date",
-                help="CSV: read columns as number, text, date, flag, decimal-comma, day-first or month-first.",
+                help="Read columns as number, text, date, flag, decimal-comma, day-first or month-first.",
             ),
             click.option("--delimiter", metavar="C", help="CSV: what separates the cells. Default: as in the header."),
             click.option(

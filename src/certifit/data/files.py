@@ -157,6 +157,8 @@ def scan_parquet(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     *,
+    types: Mapping[str, str] | None = None,
+    texts: str = "keep",
     missing_target: str = "error",
     group: str | None = None,
     offset: str | None = None,
@@ -165,6 +167,9 @@ def scan_parquet(
     """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
+    types: {column of text: "number", "date", "flag", "decimal-comma", "day-first" or "month-first"}, any column "text".
+    texts: "keep", or "recognise" to read columns of text as dates or numbers where every filled cell is one, with a
+    note. Whole numbers stay text: they may be codes.
     missing_target: "error", or "drop" to leave out rows without a target (counted here) and note how many.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
@@ -174,15 +179,23 @@ def scan_parquet(
     from certifit.data.formats.parquet_and_arrow import ParquetFiles
 
     files = ParquetFiles(listed(path, PARQUET_ENDINGS))
-    return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
+    roles = Roles(target, weight, group, offset, exposure)
+    return _typed(path, files, roles, columns, types or {}, texts, missing_target)
 
 
 def _typed(
-    path: AnyPath | Sequence[AnyPath], files: Any, roles: Roles, columns: Sequence[str] | None, missing_target: str
-) -> FileSource:
+    path: AnyPath | Sequence[AnyPath], files: Any, roles: Roles, columns: Sequence[str] | None,
+    types: Mapping[str, str], texts: str, missing_target: str,
+) -> FileSource:  # fmt: skip
     """Files that carry their types as a source."""
+    if texts not in ("keep", "recognise"):
+        raise ValueError(f"texts must be 'keep' or 'recognise'. Got {texts!r}.")
     keys = folder_keys(path, files.paths)
     chosen = features([*files.schema.names, *keys[0]], roles, columns, repr(files.paths[0]))
+    if types or texts == "recognise":
+        from certifit.data.formats.text_columns import read_texts
+
+        files = read_texts(files, [name for name in chosen if name in files.schema.names], types, texts == "recognise")
     return _source(files, keys, roles, chosen, missing_target)
 
 
@@ -192,6 +205,8 @@ def scan_arrow(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     *,
+    types: Mapping[str, str] | None = None,
+    texts: str = "keep",
     missing_target: str = "error",
     group: str | None = None,
     offset: str | None = None,
@@ -201,7 +216,8 @@ def scan_arrow(
     from certifit.data.formats.parquet_and_arrow import ArrowFiles, open_arrow
 
     files = ArrowFiles(listed(path, ARROW_ENDINGS), open_arrow, "Feather or Arrow file")
-    return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
+    roles = Roles(target, weight, group, offset, exposure)
+    return _typed(path, files, roles, columns, types or {}, texts, missing_target)
 
 
 def scan_json(
@@ -210,6 +226,8 @@ def scan_json(
     weight: str | None = None,
     columns: Sequence[str] | None = None,
     *,
+    types: Mapping[str, str] | None = None,
+    texts: str = "keep",
     missing_target: str = "error",
     group: str | None = None,
     offset: str | None = None,
@@ -219,7 +237,8 @@ def scan_json(
     from certifit.data.formats.parquet_and_arrow import ArrowFiles, open_json
 
     files = ArrowFiles(listed(path, JSON_ENDINGS), open_json, "file of JSON lines")
-    return _typed(path, files, Roles(target, weight, group, offset, exposure), columns, missing_target)
+    roles = Roles(target, weight, group, offset, exposure)
+    return _typed(path, files, roles, columns, types or {}, texts, missing_target)
 
 
 def scan_excel(
