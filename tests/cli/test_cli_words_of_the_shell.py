@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from certifit import cli
+from certifit.cli import words
 from certifit.models.table import LEARNERS
 from certifit.report.shell import as_options
 
@@ -75,3 +76,19 @@ def test_iterations_are_refused_for_a_model_without_them(table, tmp_path):
 
 def test_help_lists_options_alone():
     assert "DATA...\n" not in CliRunner().invoke(cli.main, ["fit", "--help"]).output.partition("What is fitted")[2]
+
+
+@pytest.mark.parametrize(
+    ("share", "measure", "head"),
+    [
+        ("R²", "root mean squared error", ["error", "+-", "R2"]),
+        ("Explained", "mean Poisson deviance", ["deviance", "+-", "explained"]),
+        ("Explained", "mean pinball loss", ["error", "+-", "explained"]),
+    ],
+)
+def test_the_table_of_models_is_headed_by_what_they_were_scored_by(share, measure, head):
+    """Whatever model is taken: boosting of counts is scored by the deviance too."""
+    row = {"name": "boosting", "is_chosen": True, "params": {}, "error": 1.5, "standard_error": 0.2, "r2": 0.5}
+    facts = {"rows": [row], "share": share, "measure": measure, "group": None, "n_splits": 10}
+    context = {"classes": None, "validation": facts, "model": {"target": "n"}, "quality": None, "deviance": None}
+    assert words._leaderboard(context)[2].split() == head

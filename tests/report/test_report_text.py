@@ -1,9 +1,10 @@
 import math
+import re
 
 import pytest
 
 from certifit.data.privacy import harmless
-from certifit.report import text
+from certifit.report import first_screen, svg, text
 
 
 @pytest.mark.parametrize("hidden", ["\x1b", "\n", "\r", "\t", "\x00", "\x07", "\x9b", "\u202e", "\u200b", "\ud800"])
@@ -71,3 +72,30 @@ def test_p_values():
 def test_no_name_is_a_formula_for_a_spreadsheet(name):
     assert harmless(name).startswith("'")
     assert harmless("plain=name") == "plain=name"
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["a long name of a class"] * 6, ["middling"] * 4])
+def test_a_legend_ends_within_its_picture(labels):
+    """What does not fit beside the others goes to a row of its own, for which the picture makes room."""
+    frame = svg.Frame((0, 1), (0, 1), left=150)
+    keys = [("line", label) for label in labels]
+    places = [
+        (float(x), float(y)) for x, y in re.findall(r'class="key" x="([\d.]+)" y="([\d.]+)"', svg.legend(frame, keys))
+    ]
+    assert all(x + svg.CHARACTER * len(label) <= svg.WIDTH for (x, _), label in zip(places, labels, strict=True))
+    assert len({y for _, y in places}) == svg.legend_rows(frame.left, keys)
+
+
+def test_the_first_screen_names_the_model_as_the_table_of_models_does():
+    model = {"words": "Gaussian discriminant analysis (one covariance)", "n_features": 2}
+    said = "Linear discriminant was taken: it has the smallest error."
+    validation = {"notes": [], "sentences": [said], "rows": []}
+    tile = first_screen._model({"validation": validation, "model": model, "data": {"n_rows": 9}})
+    assert tile["answer"] == "Linear discriminant" and tile["small"].startswith(model["words"])
+
+
+def test_labels_of_an_axis_end_within_the_picture():
+    frame = svg.Frame((-60000, 60000), (0, 1), left=60)
+    labels = re.findall(r'class="tick" x="([\d.]+)"[^>]*middle">([^<]+)<', frame.axes("x", "y"))
+    assert any(label == "60,000" for _, label in labels)
+    assert all(float(x) + svg.CHARACTER * len(label) / 2 <= svg.WIDTH for x, label in labels)

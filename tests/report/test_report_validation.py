@@ -236,9 +236,9 @@ def test_a_model_that_can_follow_single_rows_leads_with_new_rows():
 @pytest.mark.parametrize(
     ("is_best", "difference", "said"),
     [
-        (True, 0.0, "no other class does better"),
+        (True, 0.0, "no other model does better"),
         (False, 0.1, "may be chance"),
-        (False, 3.0, "a richer class does better"),
+        (False, 3.0, "a richer model does better"),
     ],
 )
 def test_the_three_questions_are_answered_from_the_errors(is_best, difference, said):
@@ -261,6 +261,6 @@ def test_the_three_questions_are_answered_from_the_errors(is_best, difference, s
     goal = {"is_derived": True, "proven": "Proven.", "failed": ""}
     context = {"validation": validation, "certificate": {"holds": True, "goal": goal}, "model": {"minimised": "error"}}
     rich, optimum, new_rows = (row["answer"] for row in question_facts(context)["rows"])
-    assert said in rich and "mean of y alone has 9" in rich
+    assert said in rich and "The baseline, mean of y alone: 9" in rich
     assert optimum == "Proven." and "noise of its rows" in new_rows
     assert question_facts(context | {"validation": None}) == {}

@@ -50,11 +50,9 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
         explained = [text.share(row["r2"])] if has_share else []
         cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, *explained, params])
     target = text.visible(context["model"]["target"], 60)
-    quality = context["quality"]
-    is_squared = quality is not None and quality["metric"] is None
-    error, share = ("Error", "R2") if is_squared else (_capital(validation["measure"]), "explained")
+    error, share = ("Error", "R2") if validation["share"] == "R²" else (_capital(validation["measure"]), "explained")
     title = f"{error} of {target} on new rows, {_folds(validation)}"
-    unit = "error" if context["deviance"] is None else "deviance"
+    unit = "deviance" if validation["measure"].endswith("deviance") else "error"
     return [title, "", *_table([["", unit, "+-", *([share] if has_share else []), ""], *cells])]
 
 
@@ -153,13 +151,13 @@ def _quality(context: dict[str, Any]) -> list[str]:
     detail = f"   adjusted {text.share(adjusted)}" if adjusted is not None else ""
     detail = "   on the rows of the fit" if quality["flexible"] else detail
     of_fit = ", on the rows of the fit" if quality["flexible"] else ""
-    spread = text.number(context["data"]["target"]["sd"])
+    spread = text.amount(context["data"]["target"]["sd"])
     first = f"  R2             {text.share(quality['r2'])}{detail}"
     if metric is not None:
         first = f"  error          {text.number(metric['value'])}   {metric['name']}, {text.less_than(metric)}"
     return [
         first,
-        f"  typical error  {text.number(quality['sigma'])}{of_fit}   spread of the target {spread}",
+        f"  typical error  {text.amount(quality['sigma'])}{of_fit}   spread of the target {spread}",
     ]
 
 

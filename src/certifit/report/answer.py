@@ -1,6 +1,6 @@
 """The result in a few sentences before any table, and the few numbers at the head of the page.
 
-Then three questions of a fit, answered from the other facts: is the class rich enough, is the optimum reached, does
+Then three questions of a fit, answered from the other facts: is the model rich enough, is the optimum reached, does
 it hold on new rows?
 """
 
@@ -154,7 +154,7 @@ def _quality(context: Table) -> list[Table]:
         return []
     adjusted, metric = quality["adjusted_r2"], quality["metric"]
     small = "share of variance explained" if adjusted is None else f"adjusted {text.share(adjusted)}"
-    spread = f"spread of the target {text.number(context['data']['target']['sd'])}"
+    spread = f"spread of the target {text.amount(context['data']['target']['sd'])}"
     fit = {"title": "R²", "value": text.share(quality["r2"]), "small": small}
     if quality["flexible"] and metric is None:
         new = _new_r2(context)
@@ -246,7 +246,7 @@ def question_facts(context: Table) -> Table:
     if chosen is None:
         return {}
     answers = {
-        "Is the class rich enough?": _rich(validation, chosen),
+        "Is the model rich enough?": _rich(validation, chosen),
         "Is the optimum reached?": " ".join(proven(context)),
         "Does it hold on new rows?": _holds(validation, chosen),
     }
@@ -261,20 +261,20 @@ def _rich(validation: Table, chosen: Table) -> str:
     if others:
         lead += f" {_rival(chosen, min(others, key=lambda row: row['error']), len(others))}"
     if poorer is not None:
-        lead += f" The {poorer['name']} alone has {text.number(poorer['error'], 3)}."
+        lead += f" The baseline, {poorer['name']} alone: {text.amount(poorer['error'], 3)}."
     return lead
 
 
 def _rival(chosen: Table, rival: Table, n_others: int) -> str:
     of = f"Of {text.plural(n_others, 'other model')} on the same folds the best, {text.visible(rival['name'], 40)},"
-    error = text.number(rival["error"], 3)
+    error, _ = text.measured(rival["error"], chosen["standard_error"])
     if chosen["is_best"]:
-        return f"{of} has {error}: no other class does better."
+        return f"{of} has {error}: no other model does better."
     difference, plus_minus = text.measured(chosen["difference"], chosen["difference_error"])
     verdict = (
         "the difference may be chance"
         if chosen["difference"] <= 2 * chosen["difference_error"]
-        else "a richer class does better"
+        else "a richer model does better"
     )
     return f"{of} has {error}, less by {difference} (±{plus_minus}): {verdict}."
 
@@ -286,7 +286,7 @@ def _holds(validation: Table, chosen: Table) -> str:
     folds = f"{text.count(validation['n_splits'])} folds"
     if chosen["train_error"] is None:
         return f"Over {folds} the {validation['measure']} on new rows is {error} (±{plus_minus})."
-    training = text.number(chosen["train_error"], 3)
+    training, _ = text.measured(chosen["train_error"], chosen["standard_error"])
     is_near = chosen["error"] - chosen["train_error"] <= 2 * chosen["standard_error"]
     verdict = "little of the fit is to noise" if is_near else "part of the fit is to the noise of its rows"
     return (

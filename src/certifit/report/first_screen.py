@@ -35,14 +35,14 @@ def _good(context: Table) -> Table:
     leader = next(row for row in validation["rows"] if row["is_chosen"])
     base = next((row for row in validation["rows"] if row["is_baseline"]), None)
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
-    against = "" if base is None else f"; {base['name']} alone: {text.number(base['error'])}"
+    against = "" if base is None else f"; baseline, {base['name']} alone: {text.amount(base['error'])}"
     small = f"{validation['measure']} {error} ± {plus_minus}, {validation['n_splits']} folds{against}"
     if base is None or leader["r2"] is None:
         return {"question": _ON_NEW_ROWS, "answer": f"{error} ± {plus_minus}", "small": small}
     if validation["share"] == "Explained":
         return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained", "small": small}
     ends = _r2_ends(validation, base["error"])
-    between = "" if ends is None else f" ({text.number(ends[0], 3)} to {text.number(ends[1], 3)})"
+    between = "" if ends is None else f" ({text.share(ends[0])} to {text.share(ends[1])})"
     return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
 
 
@@ -62,7 +62,7 @@ def _good_classes(classes: Table) -> Table:
     scores, base = classes["metrics"], classes["baseline"]
     question = _ON_NEW_ROWS if classes["is_new"] else "How good is it on its own rows?"
     accuracy = f"accuracy {text.percent(scores['accuracy']['value'])}"
-    small = f"{accuracy}; always {text.visible(base['label'], 20)}: {text.percent(base['accuracy'])}"
+    small = f"{accuracy}; baseline, always {text.visible(base['label'], 20)}: {text.percent(base['accuracy'])}"
     auc = scores["auc"]
     if auc["value"] is None:
         return {"question": question, "answer": text.percent(scores["accuracy"]["value"]), "small": small}
@@ -98,6 +98,9 @@ def _model(context: Table) -> Table:
         why = f"the smallest error of {n_compared} models on the same folds"
     else:
         why = "the model that was asked for"
+    name = "" if not said else said[0].partition(" was taken")[0]
+    if name and name.lower() not in words.lower():  # the name in the table of models comes first
+        words, why = name, f"{words}. {why}"
     answer = words[0].upper() + words[1:]
     rows = f"{text.plural(context['data']['n_rows'], 'row')}, {text.plural(context['model']['n_features'], 'column')}"
     small = " ".join([*doubt, f"{why.removesuffix('.')}. {rows}"])

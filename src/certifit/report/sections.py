@@ -141,9 +141,7 @@ def _selection(context: Table) -> str:
 
 def _compared(context: Table) -> str:
     base = next((row for row in context["validation"]["rows"] if row["is_baseline"]), None)
-    far = (
-        "" if base is None else f" {base['name'][0].upper()}{base['name'][1:]} alone: {text.number(base['error'], 3)}."
-    )
+    far = "" if base is None else f" The baseline, {base['name']} alone: {text.amount(base['error'], 3)}."
     return f"Dots are errors on rows that no model saw, lines one standard error; the ring is the model used here.{far}"
 
 

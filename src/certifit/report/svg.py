@@ -21,6 +21,7 @@ MADE_BY = "Made by certifit"
 AIR = 8  # round a picture that is a file of its own
 # Width of a digit at the 12 px of an axis label, wide enough for any usual sans-serif font.
 CHARACTER = 7.2
+KEY_ROW = 18  # height of a row of a legend
 N_SHADES = 6
 MOST_DOTS = 2000  # rows that are drawn as dots
 # Colours of lines side by side: classes c1..c6.
@@ -85,11 +86,7 @@ class Frame:
 
     def axes(self, x_label: str, y_label: str) -> str:
         """Grid lines, tick labels and the names of both axes; long names are cut in the middle."""
-        parts = []
-        for value, label in self.x_ticks():
-            at = _c(self.px(value))
-            parts.append(f'<path class="grid" d="M{at} {_c(self.top)}V{_c(self.bottom)}"/>')
-            parts.append(f'<text class="tick" x="{at}" y="{_c(self.bottom + 16)}" text-anchor="middle">{label}</text>')
+        parts = _x_grid(self)
         for value, label in self.y_ticks():
             height, baseline = _c(self.py(value)), _c(self.py(value) + 4)
             parts.append(f'<path class="grid" d="M{_c(self.left)} {height}H{_c(self.right)}"/>')
@@ -229,16 +226,25 @@ def edges(band: Band) -> tuple[list[Point], list[Point]]:
 
 def x_axis(frame: Frame, label: str) -> str:
     """Grid lines, tick labels and the name of the x axis alone."""
-    parts = []
-    for value, words in frame.x_ticks():
-        at = _c(frame.px(value))
-        parts.append(f'<path class="grid" d="M{at} {_c(frame.top)}V{_c(frame.bottom)}"/>')
-        parts.append(f'<text class="tick" x="{at}" y="{_c(frame.bottom + 16)}" text-anchor="middle">{words}</text>')
+    parts = _x_grid(frame)
     parts.append(
         f'<text class="label" x="{_c((frame.left + frame.right) / 2)}" y="{_c(frame.bottom + 38)}" '
         f'text-anchor="middle">{escape(label, 44)}</text>'
     )
     return "".join(parts)
+
+
+def _x_grid(frame: Frame) -> list[str]:
+    """Grid lines and tick labels of the x axis; the last label stays within the picture."""
+    parts = []
+    for value, label in frame.x_ticks():
+        x = frame.px(value)
+        middle = min(x, WIDTH - CHARACTER * len(label) / 2)
+        parts.append(f'<path class="grid" d="M{_c(x)} {_c(frame.top)}V{_c(frame.bottom)}"/>')
+        parts.append(
+            f'<text class="tick" x="{_c(middle)}" y="{_c(frame.bottom + 16)}" text-anchor="middle">{label}</text>'
+        )
+    return parts
 
 
 def density(frame: Frame, grid: dict[str, Any]) -> str:
@@ -268,9 +274,11 @@ def _cells(frame: Frame, points: list[Point], shade: int, width: float, height: 
 
 
 def legend(frame: Frame, entries: Sequence[tuple[str, str]]) -> str:
-    """One row of (class, words) above the frame. A class that starts with 'band' is a patch."""
+    """(class, words) above the frame, in `legend_rows` rows. A class that starts with 'band' is a patch."""
     parts, x, y = [], frame.left, 13.0
     for kind, words in entries:
+        if x > frame.left and x + _key_width(words) > WIDTH:
+            x, y = frame.left, y + KEY_ROW
         if kind.startswith("band"):
             parts.append(f'<rect class="{kind}" x="{_c(x)}" y="{_c(y - 5)}" width="16" height="10"/>')
         elif kind.startswith("dot"):
@@ -278,8 +286,22 @@ def legend(frame: Frame, entries: Sequence[tuple[str, str]]) -> str:
         else:
             parts.append(f'<path class="{kind}" d="M{_c(x)} {_c(y)}h16"/>')
         parts.append(f'<text class="key" x="{_c(x + 21)}" y="{_c(y + 4)}">{escape(words)}</text>')
-        x += 21 + CHARACTER * len(words) + 10
+        x += _key_width(words) + 10
     return "".join(parts)
+
+
+def legend_rows(left: float, entries: Sequence[tuple[str, str]]) -> int:
+    """Rows that a legend takes which begins `left` pixels from the edge."""
+    rows, x = 1, left
+    for _, words in entries:
+        if x > left and x + _key_width(words) > WIDTH:
+            rows, x = rows + 1, left
+        x += _key_width(words) + 10
+    return rows
+
+
+def _key_width(words: str) -> float:
+    return 21 + CHARACTER * len(words)
 
 
 def ticks(low: float, high: float, most: int = 7) -> list[tuple[float, str]]:

@@ -52,6 +52,16 @@ def number(value: float | None, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def amount(value: float | None, digits: int = 4) -> str:
+    """A number as `number` writes it, with commas between thousands from 10,000 on.
+
+    >>> amount(90793.2), amount(1234.5), amount(1e9)
+    ('90,790', '1234', '1e9')
+    """
+    shown = number(value, digits)
+    return f"{int(shown):,}" if shown.lstrip("-").isdigit() and len(shown.lstrip("-")) > 4 else shown
+
+
 def fixed(value: float | None, decimals: int) -> str:
     """A number with the decimals of its standard error, as in '1.03099' beside '0.00794'."""
     if value is None or not math.isfinite(value):

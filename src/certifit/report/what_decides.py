@@ -217,7 +217,10 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
     ends = [mean + sign * sd for _, bell in scaled for _, mean, sd in bell for sign in (-1, 1)]
     if not ends:
         return None
-    frame = _frame([name for name, _ in scaled], (min(ends), max(ends)), top=28.0)
+    names = [name for name, _ in scaled]
+    keys = [(f"line-many c{c + 1}", text.visible(one, 20)) for c, one in enumerate(labels)]
+    n_more = svg.legend_rows(_frame(names, (min(ends), max(ends))).left, keys) - 1
+    frame = _frame(names, (min(ends), max(ends)), top=28.0 + svg.KEY_ROW * n_more)
     body = [svg.x_axis(frame, "standard deviations from the mean")]
     for k, (name, bell) in enumerate(scaled):
         body.append(_name(frame, k, name))
@@ -229,7 +232,7 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
                 f'<g><title>{tip}</title><path class="line-many c{c + 1}" d="M{low:.1f} {y:.1f}H{high:.1f}"/>'
                 f'<path class="dot point c{c + 1}" stroke-width="6.5" d="M{x:.1f} {y:.1f}h0"/></g>'
             )
-    body.append(svg.legend(frame, [(f"line-many c{c + 1}", text.visible(one, 12)) for c, one in enumerate(labels)]))
+    body.append(svg.legend(frame, keys))
     words = "Mean and standard deviation of each class: " + "; ".join(
         f"{text.visible(name, 40)} " + ", ".join(text.number(mean, 2) for _, mean, _ in bell) for name, bell in scaled
     )
