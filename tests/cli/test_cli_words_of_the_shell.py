@@ -92,3 +92,24 @@ def test_the_table_of_models_is_headed_by_what_they_were_scored_by(share, measur
     facts = {"rows": [row], "share": share, "measure": measure, "group": None, "n_splits": 10}
     context = {"classes": None, "validation": facts, "model": {"target": "n"}, "quality": None, "deviance": None}
     assert words._leaderboard(context)[2].split() == head
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--delimiter", ";"], "--delimiter is for CSV"), (["--na", "?"], "--na is for CSV"),
+        (["--no-header"], "--no-header is for CSV"), (["--types", "x=date"], "--types x=date"),
+    ],
+)  # fmt: skip
+def test_options_for_csv_are_refused_where_files_carry_their_types(tmp_path, options, said):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"x": 1, "y": 2}\n{"x": 2, "y": 5}\n')
+    result = CliRunner().invoke(cli.main, ["fit", str(path), "--target", "y", "--out", str(tmp_path / "o"), *options])
+    assert result.exit_code == 2 and said in result.output
+
+
+def test_a_json_array_is_told_from_json_lines(tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text('[{"x": 1, "y": 2}, {"x": 2, "y": 5}]')
+    result = CliRunner().invoke(cli.main, ["fit", str(path), "--target", "y"])
+    assert result.exit_code == 2 and "is one JSON array" in result.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import certifit as cf
 from benchmarks.awkward import FILES, columns
+from certifit.data.copies import copies
 from certifit.data.files import scan_arrow, scan_csv, scan_excel, scan_json, scan_parquet
 
 SCANS: dict[str, Any] = {".xlsx": scan_excel, ".jsonl": scan_json, ".feather": scan_arrow, "hive": scan_parquet}
@@ -95,8 +97,8 @@ CELLS = {  # cells -> types, values, a note; both readings where there are two
     "thousands or decimals": (["1,234", "2,345"], {}, [1234.0, 2345.0], "types={'a': 'decimal-comma'}"),
     "decimals by wish": (["1,234", "2,345"], {"a": "decimal-comma"}, [1.234, 2.345], ""),
     "spaces and euros": (["1 234,5 €", "12"], {}, [1234.5, 12.0], "in €"),
-    "two currencies": (["$5", "€7"], {}, ["$5", "€7"], ""),
-    "per cents and bare numbers": (["5%", "0.07"], {}, ["5%", "0.07"], ""),
+    "two currencies": (["$5", "€7"], {}, ["$5", "€7"], "more than one unit"),
+    "per cents and bare numbers": (["5%", "0.07"], {}, ["5%", "0.07"], "more than one unit"),
     "days or months": (["01/02/2024", "03/04/2024"], {}, ["2024-02-01", "2024-04-03"], "types={'a': 'month-first'}"),
     "months by wish": (["01/02/2024", "3/4/24 9:30"], {"a": "month-first"}, ["2024-01-02", "2024-03-04"], ""),
     "year first": (["2024/01/31", "2024/2/1"], {}, ["2024-01-31", "2024-02-01"], "the year first"),
@@ -174,3 +176,68 @@ def test_new_rows_are_read_as_those_of_the_fit(tmp_path):
     model = cf.Ridge(alpha=0.1, encoder=cf.TableEncoder()).fit(source)
     cf.save(model, tmp_path / "m.certifit")
     assert cf.load(tmp_path / "m.certifit").encoder_.readings_ == {"sold": "day-first"} == source.readings
+
+
+WRITTEN = {  # how one column is written -> its numbers
+    "accounts": (['"(1,200.50)"', '"1,200.50"', "(7.25)"], [-1200.5, 1200.5, -7.25]),
+    "dollars in parentheses": (['"$(1,200)"', '"($1,300)"', "$5"], [-1200.0, -1300.0, 5.0]),
+    "kilograms": (["12.5 kg", "7kg", "-1 kg"], [12.5, 7.0, -1.0]),
+    "square metres": (["12.5 m²", "7 m²", "8 m²"], [12.5, 7.0, 8.0]),
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_amounts_of_accountants_and_of_measures_are_numbers(tmp_path, case):
+    cells, numbers = WRITTEN[case]
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{cell},{k}\n" for k, cell in enumerate(cells)))
+    source = cf.scan_csv(path, target="y")
+    assert next(iter(source.stretches())).X.column("x").to_pylist() == numbers
+    assert any("'x' was read as numbers" in note for note in source.notes)
+
+
+@pytest.mark.parametrize(
+    "cells", [["12 kg", "7 lb", "8 kg"], ["12 kg", "7", "8 kg"], ["1st", "2nd", "3rd"], ["(a)", "(b)"]]
+)
+def test_two_units_or_words_are_no_numbers(tmp_path, cells):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{cell},{k}\n" for k, cell in enumerate(cells)))
+    assert str(cf.scan_csv(path, target="y").schema.field("x").type) == "string"
+
+
+@pytest.mark.parametrize(
+    ("cell", "moment"),
+    [
+        ("31/1/2024 9:05 PM", (2024, 1, 31, 21, 5)),
+        ("31/01/2024 12:05 am", (2024, 1, 31, 0, 5)),
+        ("31.01.2024 12:30:10 PM", (2024, 1, 31, 12, 30, 10)),
+        ("2024-1-31 1:05PM", (2024, 1, 31, 13, 5)),
+        ("2024-1-31", (2024, 1, 31)),
+    ],
+)
+def test_times_of_twelve_hours_and_short_months_are_dates(tmp_path, cell, moment):
+    path = tmp_path / "rows.csv"
+    path.write_text(f"x,y\n{cell},1\n{cell},2\n")
+    source = cf.scan_csv(path, target="y")
+    assert next(iter(source.stretches())).X.column("x").to_pylist() == [datetime.datetime(*moment)] * 2
+
+
+def test_numbers_among_which_words_stand_are_noted(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{'unknown' if k % 5 == 0 else k},{k}\n" for k in range(40)))
+    notes = cf.scan_csv(path, target="y").notes
+    assert any("numbers in 32 of 40 cells" in note and "missing=" in note for note in notes)
+    assert str(cf.scan_csv(path, target="y", missing=["unknown"]).schema.field("x").type) == "int64"
+
+
+def test_names_separated_by_spaces_are_explained(tmp_path):
+    path = tmp_path / "rows.txt"
+    path.write_text("x y\n1   2\n3   4\n")
+    with pytest.raises(ValueError, match="separated by spaces"):
+        cf.scan_csv(path, target="y")
+
+
+def test_copies_are_found_among_objects_in_objects(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f'{{"x": {k % 2}, "who": {{"age": {k % 2}}}, "y": 1}}\n' for k in range(6)))
+    assert copies(cf.scan_json(path, target="y")).n_copies == 4

@@ -290,3 +290,9 @@ def test_whole_numbers_of_few_values_may_be_codes():
     k = np.arange(60)
     table = pa.table({"code": k % 4, "two": k % 2, "many": k, "rare": np.r_[[9, 8], k[2:] % 3], "half": k % 4 / 2})
     assert TableEncoder().codes(ArrowSource(table.to_batches, table.schema)) == {"code": 4}
+
+
+def test_levels_that_differ_in_capitals_or_spaces_are_named() -> None:
+    assert "One level differs" in notes([["yes", "Yes", "no"][i % 3] for i in range(N)])[0]
+    assert "2 levels differ" in notes([["yes", "Yes", "no", " no"][i % 4] for i in range(N)])[0]
+    assert notes([["yes", "no"][i % 2] for i in range(N)]) == []

@@ -187,6 +187,11 @@ def _format_of(file: str) -> str:
     by_name = next((scan for scan, (_, endings, _) in FORMATS.items() if file.lower().endswith(endings)), None)
     if by_name is not None and by_name != "scan_csv":
         return by_name
+    if first.lstrip().startswith(b"[") and (by_name is None or file.lower().endswith(".json")):
+        raise ValueError(
+            f"'{visible(file)}' is one JSON array. Give JSON lines, one object per line: "
+            "jq -c '.[]' FILE > rows.jsonl makes them."
+        )
     begins = (scan for scan, (_, _, start) in FORMATS.items() if start and first.startswith(start))
     by_bytes = next(begins, "scan_csv")
     # A brace may begin the first name of a CSV file, and any archive begins like a workbook.

@@ -86,6 +86,9 @@ def _of_arrow(column: Any) -> Array:
         return _of_numbers(values.to_numpy())
     plain = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     plain = plain.cast(kind.value_type) if pa.types.is_dictionary(kind) else plain
+    if pa.types.is_nested(kind):
+        values = plain.to_pylist()
+        return np.array([0 if value is None else key_of(str(value)) for value in values], dtype=np.uint64)
     coded = plain.dictionary_encode()
     words = [key_of(str(value)) for value in coded.dictionary.to_pylist()]
     table = np.array([*words, 0], dtype=np.uint64)  # the last for a gap

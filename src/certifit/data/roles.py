@@ -52,7 +52,7 @@ def features(names: Sequence[str], roles: Roles, columns: Sequence[str] | None, 
     if len(set(chosen)) < len(chosen):
         raise ValueError(f"columns names a column twice: {chosen}.")
     if not chosen:
-        raise ValueError(f"{where} has no feature columns beside {taken}.")
+        raise ValueError(f"{where} has no column beside {', '.join(map(repr, taken))} to predict from.")
     return chosen
 
 
@@ -68,6 +68,8 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
     same = [other for other in names if other.lower() == str(name).lower()]
     near = same or get_close_matches(str(name), list(names) if are_names(names) else [], n=3)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if len(names) == 1 and str(name) in str(names[0]).split():
+        hint = " Its cells seem to be separated by spaces: separate them by commas, tabs or semicolons."
     raise ValueError(f"{where} has no column {name!r}.{hint} {listed(names)}")
 
 

@@ -4,9 +4,9 @@ A column is whole numbers, numbers, flags, dates or times if all its filled cell
 that too and the others are bad cells; else it is text. `KINDS` has the ways to write them, the plain ones first:
 
     plain             12    1.5e3    true    2026-01-31    2026-01-31 10:30    what the parser reads by itself
-    number            48,213.50    $4,217.30    45.3%    1 234.5
+    number            48,213.50    $4,217.30    45.3%    1 234.5    (1,200.00)    12.5 kg
     decimal-comma     48.213,50    4217,30 €    45,3 %
-    day-first         31.01.2026   31/1/26      31-01-2026 10:30
+    day-first         31.01.2026   31/1/26      31-01-2026 10:30    31/1/26 9:05 PM
     month-first       01/31/2026
     date              2026/01/31
 
@@ -71,18 +71,28 @@ _TIME = r"(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
 
 _UNIT = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY)"
 _GAP = r"[ '’\x{a0}\x{202f}]"  # between thousands, in either notation
-_NOT_IN_UNITS = r"[-+−\d.,'’\s\x{a0}\x{202f}]"
+_NOT_IN_UNITS = r"[-+−()\d.,'’\s\x{a0}\x{202f}]"
+_MEASURE = r"[A-Za-zµ°]{1,3}[²³]?"  # behind numbers, the same in every cell
 
 
 def _written(point: str, comma: str) -> str:
     """Numbers with a unit before or after them, or thousands set apart. point: parts decimals; comma: thousands."""
     body = rf"(?:\d+|\d{{1,3}}(?:(?:{comma}\d{{3}})+|(?:{_GAP}\d{{3}})+))(?:{point}\d*)?|{point}\d+"
-    return rf"[-+−]?\s*{_UNIT}?\s*[-+−]?(?:{body})\s*(?:%|{_UNIT})?"
+    after = rf"\s*(?:%|{_UNIT}|{_MEASURE})?"
+    return rf"[-+−]?\s*{_UNIT}?\s*[-+−]?(?:{body}){after}|{_UNIT}?\s*\({_UNIT}?\s*(?:{body}){after}\){after}"
 
 
-_BARE = ((_UNIT, ""), (r"[%\s'’\x{a0}\x{202f}]", ""), ("−", "-"), (r"^\+", ""))
+_BARE = (  # (1,200) is -1,200, as accountants write it
+    (_UNIT, ""), (rf"{_MEASURE}(\)?)$", r"\1"), (r"[%\s'’\x{a0}\x{202f}]", ""), ("−", "-"), (r"^\+", ""),
+    (r"^\((.*)\)$", r"-\1"),
+)  # fmt: skip
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:\d{4}|\d\d)"
-_CLOCK = r"(?:[ T]\d?\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?"
+_CLOCK = r"(?:[ T]\d?\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?: ?[AaPp][Mm])?)?"
+_HALF_DAYS = (  # 09:05 PM -> 21:05
+    *((rf"([ T]){hour:02}(:[\d:.]+) ?[Pp][Mm]$", rf"\g<1>{hour + 12}\2") for hour in range(1, 12)),
+    (r"([ T])12(:[\d:.]+) ?[Aa][Mm]$", r"\g<1>00\2"),
+    (r" ?[AaPp][Mm]$", ""),
+)
 _PADDED = (  # 1/2/24 9:05 -> 01.02.2024 09:05; years 69 to 99 are of the last century, as in POSIX
     (r"^(\d)[./-]", r"0\1."),
     (r"^(\d\d)[./-](\d)[./-]", r"\1.0\2."),
@@ -90,6 +100,7 @@ _PADDED = (  # 1/2/24 9:05 -> 01.02.2024 09:05; years 69 to 99 are of the last c
     (r"^(\d\d\.\d\d\.)([0-6]\d)(\D|$)", r"\g<1>20\2\3"),
     (r"^(\d\d\.\d\d\.)([7-9]\d|69)(\D|$)", r"\g<1>19\2\3"),
     (r"([ T])(\d:)", r"\g<1>0\2"),
+    *_HALF_DAYS,
 )
 
 
@@ -114,9 +125,9 @@ MONTH_FIRST = CellType(
     "month-first", _re2((*_PADDED, (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\1-\2"))),
 )  # fmt: skip
 YEAR_FIRST = CellType(
-    pa.timestamp("us"), rf"\d{{4}}[./]{_MONTH}[./]{_DAY}{_CLOCK}", "a date such as 2026/01/31", "dates", "date",
-    _re2(((r"^(\d{4})[./](\d)[./]", r"\1-0\2-"), (r"^(\d{4})[./](\d\d)[./]", r"\1-\2-"),
-          (r"^(\d{4}-\d\d-)(\d)(\D|$)", r"\g<1>0\2\3"), (r"([ T])(\d:)", r"\g<1>0\2"))),
+    pa.timestamp("us"), rf"\d{{4}}[./-]{_MONTH}[./-]{_DAY}{_CLOCK}", "a date such as 2026/01/31", "dates", "date",
+    _re2(((r"^(\d{4})[./-](\d)[./-]", r"\1-0\2-"), (r"^(\d{4})[./-](\d\d)[./-]", r"\1-\2-"),
+          (r"^(\d{4}-\d\d-)(\d)(\D|$)", r"\g<1>0\2\3"), (r"([ T])(\d:)", r"\g<1>0\2"), *_HALF_DAYS)),
 )  # fmt: skip
 
 # Every kind stands before the kinds that hold it.
@@ -205,6 +216,7 @@ class Look:
     zeros: int = 0
     has_separator: bool = False  # a cell of numbers with a point or a comma
     has_comma: bool = False
+    has_parentheses: bool = False
 
     def add(self, column: pa.Array) -> None:
         """Count the cells of a batch."""
@@ -224,6 +236,7 @@ class Look:
         if max(self.of_kind[KINDS.index(POINT)], self.of_kind[KINDS.index(COMMA)]):
             self._count_units(values, counts)
             self.has_comma |= bool(pc.any(pc.match_substring(values, ",")).as_py())
+            self.has_parentheses |= bool(pc.any(pc.match_substring(values, "(")).as_py())
             self.has_separator |= self.has_comma or bool(pc.any(pc.match_substring(values, ".")).as_py())
 
     def _are_whole(self, column: pa.Array, filled: int) -> bool:
@@ -247,7 +260,7 @@ class Look:
     def _count_units(self, values: pa.Array, counts: pa.Array) -> None:
         units = pc.replace_substring_regex(values, _NOT_IN_UNITS, "")
         for unit, n in zip(units.to_pylist(), counts.to_pylist(), strict=True):
-            if len(unit) <= 3 and (unit in self.units or len(self.units) < 8):
+            if len(unit) <= 4 and (unit in self.units or len(self.units) < 8):
                 self.units[unit] = self.units.get(unit, 0) + n
 
     def decide(self, must_be_number: bool = False, prefers_comma: bool = False) -> Decision:
@@ -257,7 +270,9 @@ class Look:
         fitting = [k for k in range(len(KINDS)) if self.of_kind[k] > _MOST * self.n_cells and self._is_one_unit(k)]
         best = max(fitting, key=lambda k: self.of_kind[k], default=None)  # the first of equals: the narrowest
         if best is None:
-            return Decision(KINDS[_FLOAT], self.n_cells - self.of_kind[_FLOAT]) if must_be_number else Decision(None)
+            if must_be_number:
+                return Decision(KINDS[_FLOAT], self.n_cells - self.of_kind[_FLOAT])
+            return Decision(None, note=self._mixed_note())
         if best == _WHOLE and self.zeros:
             return Decision(None, note=_CODES)
         equal = [KINDS[k] for k in fitting if self.of_kind[k] == self.of_kind[best]]
@@ -265,11 +280,20 @@ class Look:
         return Decision(kind, self.n_cells - self.of_kind[best], self._note(kind, rival), rival)
 
     def _is_one_unit(self, k: int) -> bool:
-        """Amounts of two currencies, or per cents beside bare numbers, are no numbers of one column."""
+        """Amounts of two units, or of per cents or kilograms beside bare numbers, are no numbers of one column."""
         if KINDS[k] not in (POINT, COMMA):
             return True
         units = set(self.units) - {""}
-        return len(units) <= 1 and not ("%" in units and "" in self.units)
+        return len(units) <= 1 and ("" not in self.units or all(re.fullmatch(_UNIT, unit) for unit in units))
+
+    def _mixed_note(self) -> str:
+        """For a column that is text because of some cells among many numbers."""
+        n_numbers = max(self.of_kind[_FLOAT], self.of_kind[KINDS.index(POINT)])
+        if not (self._is_one_unit(KINDS.index(POINT)) or 2 * n_numbers < self.n_cells):
+            return "has numbers of more than one unit, or with and without one, and was read as text"
+        if 2 * n_numbers < self.n_cells or self.n_cells == n_numbers:
+            return ""
+        return _MIXED.format(n_numbers=n_numbers, n_cells=self.n_cells)
 
     def _taken(
         self, kind: CellType, equal: Sequence[CellType], prefers_comma: bool
@@ -288,14 +312,20 @@ class Look:
         if kind.plural == "dates":
             said = f"was read as dates, {_ORDER[kind.word]}"
         else:
-            said = "was read as numbers" + (" with a decimal comma" if kind is COMMA else _THOUSANDS * self.has_comma)
+            marks = ["a comma parts thousands"] * (self.has_comma and kind is not COMMA)
+            marks += ["below 0 in parentheses"] * self.has_parentheses
+            said = "was read as numbers" + " with a decimal comma" * (kind is COMMA)
+            said += f" ({'; '.join(marks)})" if marks else ""
             said += ", in per cent" if unit == "%" else f", in {unit}" if unit else ""
         if rival is None:
             return said
         return f"{said}. Its cells could be read otherwise too: types={{COLUMN: {rival.word!r}}} does"
 
 
-_THOUSANDS = " (a comma parts thousands)"
+_MIXED = (
+    "has numbers in {n_numbers:,} of {n_cells:,} cells and was read as text because of the others. "
+    "If these mean no value, name each of them in missing="
+)
 _ORDER = {"day-first": "the day first", "month-first": "the month first", "date": "the year first"}
 _CODES = "has whole numbers with a 0 in front, kept as codes. To read them as numbers: types={COLUMN: 'number'}"
 

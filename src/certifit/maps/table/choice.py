@@ -257,6 +257,9 @@ def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) 
     if isinstance(kind, Level) and kind.other is not None and column.texts is not None and column.texts.counts:
         n_rare = len(column.texts.counts) - len(kind.levels)
         yield f"Column {kind.name!r}: {n_rare:,} rare levels were grouped as {kind.other!r}; new levels count as that."
+    if isinstance(kind, Level) and (n_alike := len(kind.levels) - len({_folded(level) for level in kind.levels})):
+        one = "One level differs" if n_alike == 1 else f"{n_alike:,} levels differ"
+        yield f"Column {kind.name!r}: {one} from another in capitals or spaces alone. Write alike what is the same."
     if isinstance(kind, Level) and _are_dates(kind.levels):
         yield f"Column {kind.name!r} holds dates as text, read as {len(kind.levels):,} levels. Convert it to dates."
     if isinstance(kind, Number) and _numbers_rows(column.numbers[""]):
@@ -279,6 +282,10 @@ def _gap_sentence(kind: TableColumn, missing: int, n_rows: int, mark: str) -> st
     said = [f"filled with the mean{shown}"] if filled else []
     said += [f"marked in {mark!r}"] if kind.has_indicator or kind.marked_by else []
     return f"{what}: {' and '.join(said)}."
+
+
+def _folded(level: str) -> str:
+    return " ".join(level.split()).casefold()
 
 
 def _are_dates(levels: tuple[str, ...]) -> bool:
