@@ -154,10 +154,16 @@ class NormalEquations(GramUnits):
 
     @property
     def penalty_error(self) -> Array:
-        """Rounding of the penalty, relative: of the sum of weights, or of the squares that spreads are made of."""
+        """Rounding of the penalty, relative, beyond a unit: of the sum of weights, or of what spreads are made of.
+
+        Whole weights have an exact sum.
+        """
         gram, d = self.gram, self.gram.n_columns
         sums = np.full(d, min((gram.n_rows + 2) * UNIT, MATRIX_ERROR))
-        if self.standardize and self.fit_intercept and gram.low is None:  # squares - sums^2 / W
+        if not self.standardize:
+            total = float(gram.sum_weight / gram.scaling.weight_scale)
+            return np.zeros(d) if total < 1 / UNIT and total.is_integer() else sums
+        if self.fit_intercept and gram.low is None:  # squares - sums^2 / W
             squares, of_means = np.diagonal(gram.sums)[:d], np.square(gram.sums[d, :d]) / gram.sum_weight
             about = np.maximum(squares - of_means, NO_SPREAD * squares)
             sums = sums * np.where(squares > 0, (squares + 3 * of_means) / np.where(squares > 0, about, 1.0), 1.0)
