@@ -18,6 +18,7 @@ from certifit import kernels as ks
 from certifit.cli.inspect import inspect
 from certifit.modelfile.files import from_bytes, to_bytes
 from certifit.models.kernel import folds, solver
+from certifit.models.kernel.fold_systems import Columns, FoldSystems
 
 RNG = np.random.default_rng(20)
 N = 120
@@ -179,6 +180,34 @@ def test_steps_in_float32_find_the_fits_of_all_folds(monkeypatch, kernel, fit_in
     monkeypatch.setattr(folds, "_alone", None)  # float32 must do
     search = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], exact.cv_results_["mean_test_score"], rtol=1e-7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_alphas_between_others_are_solved_to_the_same_digits(monkeypatch, fit_intercept):
+    model = cf.KernelRidge(kernel=KERNEL, fit_intercept=fit_intercept)
+    cv = KFold(3, shuffle=True, random_state=0)
+    alphas = {"alpha": list(RNG.permutation(np.geomspace(1e-3, 1.0, 9)))}
+    exact = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
+    monkeypatch.setattr(folds, "MOST_EIGEN", 20)
+    monkeypatch.setattr(folds, "_alone", None)
+    search = cf.CrossValidated(model, alphas, cv=cv, scoring="neg_mean_squared_error").fit(X, Y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], exact.cv_results_["mean_test_score"], rtol=1e-8)
+
+
+def test_an_alpha_is_between_two_near_ones_of_its_own_training_set():
+    columns = Columns(np.repeat([0, 1], [5, 4]), np.array([16.0, 1.0, 4.0, 2.0, 1e9, 1.0, 3.0, 100.0, 200.0]))
+    np.testing.assert_array_equal(np.flatnonzero(columns.between()), [3])  # 2 of 1, 2, 4; not 16 of 4, 16, 1e9
+
+
+@pytest.mark.parametrize("is_alike", [True, False], ids=["groups", "rows"])
+def test_the_preconditioner_has_the_rows_of_each_training_set(is_alike):
+    is_in = np.arange(N)[:, None] % 4 != np.arange(4)
+    roots = np.sqrt(is_in * WEIGHT[:, None] * (1.0 if is_alike else RNG.uniform(1.0, 2.0, size=(N, 4))))
+    roots /= np.linalg.norm(roots, axis=0)
+    systems = FoldSystems(KERNEL, X, roots, 1.0, is_centred=False, seed=0)
+    for root, values, vectors in zip(systems.roots.T, systems.values, systems.vectors, strict=True):
+        part = root[:, None] * systems.F.astype(np.float64)
+        np.testing.assert_allclose((vectors * values) @ vectors.T, part.T @ part, atol=1e-6)
 
 
 def test_alphas_that_float32_cannot_step_for_are_solved_in_float64(monkeypatch):

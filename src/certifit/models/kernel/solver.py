@@ -24,7 +24,7 @@ from certifit.statistics.residual import TINY
 DIRECT = 2500  # rows up to which the matrix is factored
 REFINEMENTS = 4
 PIVOTS = 200  # of a factor that are drawn at a time
-MOST_RANK = 800  # of the factor that preconditions
+MOST_RANK = 600  # of the factor that preconditions
 AIM = 1e-11  # of the right-hand side: a residual that conjugate gradients go to
 ENOUGH = 1e-10  # of the target: a residual that is not refined
 ROUNDED = 1e-14  # of its largest entry: what is left of a pivot is rounding
