@@ -249,20 +249,36 @@ class RowOrder:
             return None
         sorts = self.shuffle and self.by_content
         rows: Array = self._by_hash(stretch, n_run) if sorts else np.arange(stretch.n_rows)
+        return self.drawn(rows, stretch.weight, n_pass, n_run)
+
+    def drawn(self, rows: Array, weight: Array | None, n_pass: int, n_run: int) -> Array:
+        """The same of rows whose order by hash is known."""
+        if not self.shuffle and weight is None:
+            return rows
         random = np.random.Generator(np.random.PCG64([self.random_state, n_pass, n_run]))
         start = random.random()  # drawn in any case: the permutation must not depend on whether there are weights
-        if stretch.weight is not None:
-            rows = rows[_positions(stretch.weight[rows], start)]
+        if weight is not None:
+            rows = rows[_positions(weight[rows], start)]
         return rows[random.permutation(len(rows))] if self.shuffle else rows
 
     def _by_hash(self, stretch: Block, n_run: int) -> Array:
         if n_run in self._kept:
             return self._kept[n_run]
-        order: Array = np.argsort(core.row_hashes(stretch.rows, stretch.y, stretch.offset, n_threads()), kind="stable")
+        order = by_hash(hashes_of(stretch))
         if self._n_kept + len(order) <= KEPT_ROWS:
             self._kept[n_run] = order
             self._n_kept += len(order)
         return order
+
+
+def hashes_of(stretch: Block) -> Array:
+    """A hash of the contents of every row: its columns, target and offset."""
+    return np.asarray(core.row_hashes(stretch.rows, stretch.y, stretch.offset, n_threads()))
+
+
+def by_hash(hashes: Array) -> Array:
+    """Rows in the order of their hashes; equal rows as they stand."""
+    return np.argsort(hashes, kind="stable")
 
 
 def _positions(weight: Array, start: float) -> Array:

@@ -290,29 +290,43 @@ def test_digits_are_learned_as_well_as_scikit_learn_learns_them():
     assert ours.score(X[1200:], y[1200:]) > theirs.score(X[1200:], y[1200:]) - 0.03
 
 
-def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monkeypatch):
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monkeypatch, loss):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from certifit.models.network import task
 
     X, y = rows(3000)
-    table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y})
+    y, offset = np.floor(3 * np.abs(y)), 0.1 * X[:, 0]
+    table = pa.table({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "y": y, "by": offset})
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=700)
     monkeypatch.setattr(task, "wide_stretches", lambda source: source.resized(64, 1024))  # three of these rows
-    n_read, convert = [0], task.NetworkTask._part
+    monkeypatch.setattr(task, "READ_NUMBERS", 3 * 256)  # a quarter of a stretch
+    parts, read, convert = [], task.NetworkTask._part, task.NetworkTask._convert
+    n_rows = []  # of blocks
 
-    def counted(self, number, block):
-        n_read[0] += 1
-        return convert(self, number, block)
+    def counted(self, *arguments):
+        parts.append(read(self, *arguments))
+        return parts[-1]
+
+    def measured(self, block, *arguments):
+        n_rows.append(block.n_rows)
+        return convert(self, block, *arguments)
 
     monkeypatch.setattr(task.NetworkTask, "_part", counted)
-    options = {"hidden_layer_sizes": (8,), "max_iter": 3, "batch_size": 50, "early_stopping": True}
-    inside = cf.MLPRegressor(**options).fit(X, y)
-    assert n_read[0] == 3  # kept
+    monkeypatch.setattr(task.NetworkTask, "_convert", measured)
+    options = {"hidden_layer_sizes": (8,), "max_iter": 3, "batch_size": 50, "early_stopping": True, "loss": loss}
+    inside = cf.MLPRegressor(**options).fit(X, y, offset=offset)
+    assert [len(part.y) for part in parts] == [1024, 1024, 952]  # kept
+    parts.clear()
+    n_rows.clear()
     with cf.memory(X.astype(np.float32).nbytes // 2):
-        outside = cf.MLPRegressor(**options).fit(cf.scan_parquet(tmp_path / "rows.parquet", target="y"))
-    assert n_read[0] > 3 + 3 * 3  # read again in every epoch
+        scan = cf.scan_parquet(tmp_path / "rows.parquet", target="y", offset="by")
+        outside = cf.MLPRegressor(**options).fit(scan)
+    assert len(parts) > 3 * 3  # read again in every epoch
+    assert max(n_rows) == 256  # few at a time
+    assert np.shares_memory(parts[0].X, parts[1].X)  # and one part at a time
     assert np.array_equal(inside.parameters_, outside.parameters_) and outside.certificate_.holds
     assert inside.certificate_ == outside.certificate_
 

@@ -101,9 +101,9 @@ def epoch(task: NetworkTask, rules: Rules, walk: Walk, order: RowOrder) -> float
     pace = np.array([rules.step, rules.decay, rules.momentum, *BETAS, task.alpha])
     walk.n_passes += 1
     loss, n_visits = 0.0, 0
-    for part in task.parts():
-        visits = order.visits(part.block, walk.n_passes, part.number)
-        visits = np.arange(len(part.y)) if visits is None else visits
+    for part in task.parts(ordered=order.shuffle):
+        rows = np.arange(len(part.y)) if part.order is None else part.order
+        visits = order.drawn(rows, part.weight, walk.n_passes, part.number)
         visits = np.ascontiguousarray(visits if part.held is None else visits[~part.held[visits]], dtype=np.int64)
         if len(visits) == 0:
             continue

@@ -2,15 +2,17 @@
 
     minimise:   sum_i weight_i l(y_i, z(x_i)) / sum_i weight_i  +  alpha/2 sum of squared weights
 
-Rows are read in stretches of a size that the number of columns decides: the same steps in memory and from files.
-Converted rows are kept where they fit into the memory that is allowed, and read again where not.
+Rows are shuffled within parts of a size that the number of columns decides: the same steps in memory and from files.
+Converted rows are kept where they fit into half of the memory that is allowed. Where they do not, every pass reads them
+again, few at a time, and no more than one part is there: 16 million numbers, 64 MB in float32.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from certifit.data.cells import ByRow
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
-from certifit.minimise.row_pass import wide_stretches
+from certifit.minimise.row_pass import by_hash, hashes_of, wide_stretches
 from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss
 from certifit.runtime import core, memory_limit, n_threads
@@ -32,6 +34,7 @@ ROWS_OF_EARLY_STOPPING = 10_000  # rows from which early_stopping="auto" holds s
 ALPHA_OF_DEFAULT = 1e-4  # per row of a batch
 SHARP_FROM = 1e3  # a mean of the target this many times its spread: squares about 0 cost the spread its digits
 PIECE_NUMBERS = 1 << 16  # converted at a time: they stay near the processor
+READ_NUMBERS = 1 << 20  # read from a file at a time: 8 MB
 
 
 @cache
@@ -72,16 +75,28 @@ class NetworkState:
 
 
 @dataclass(frozen=True)
+class Hashed:
+    """What the hashes of the rows of a part say. held: rows that early stopping looks at and no step does."""
+
+    order: Array
+    held: Array | None
+
+
+@dataclass(frozen=True)
 class Part:
-    """A stretch as the core takes it. held: rows that early stopping looks at and no step does."""
+    """Rows as the core takes them. order: by hash, where steps visit them. held: as in `Hashed`.
+
+    is_own: whether X is a copy, and not the rows of the user as they are stored.
+    """
 
     number: int
-    block: Block
     X: Array
     y: Array
     offset: Array | None
     weight: Array | None
+    order: Array | None
     held: Array | None
+    is_own: bool
 
     def of(self, is_held: bool) -> tuple[Array, Array, Array, Array | None]:
         """Rows, targets, weights and offsets of one side."""
@@ -112,11 +127,15 @@ class NetworkTask:
         held: tuple[float, int] | None = None,
         least_rows: int = 0,
     ) -> None:
-        self.source, self.layout, self.loss, self.dtype = wide_stretches(source), layout, loss, dtype
+        if not (source.in_memory or source.is_shared):  # rows that several fits read are kept for all of them
+            source = source.unkept()
+        self.layout, self.loss, self.dtype = layout, loss, dtype
+        self.source, self._part_rows = _read_apart(source)
         self.names, self._is_weight = source.names, layout.is_weight()
         self.last: tuple[bytes, tuple[float, Array]] | None = None  # what was looked at last: `certificate.objective`
         self._kept: list[Part] = []
-        self._is_kept = False
+        self._is_kept = self._is_ordered = False
+        self._hashed: dict[int, Hashed] = {}
         sums = target_sums(source)
         refuse_no_weight(sums.weight)
         self.n_rows, self.sum_weight, self.target = sums.n_rows, sums.weight, (sums.mean, sums.deviation)
@@ -155,8 +174,7 @@ class NetworkTask:
     def _residual_moments(self) -> tuple[float, float]:
         """Mean and standard deviation of y less the offset; 1 where it does not vary."""
         total, level, squares = 0.0, 0.0, 0.0
-        for block in self.source.stretches():
-            y, weight, offset = _columns(block)
+        for y, weight, offset in self._columns():
             r, n = y - offset, float(weight.sum())
             if n > 0:
                 mean = float(weight @ r) / n
@@ -169,9 +187,7 @@ class NetworkTask:
     def _best_constant(self) -> float:
         """The score of all rows whose means have the mean of the targets: log(sum y / sum exposure) of a log link."""
         loss, total, exposure = self.loss, 0.0, 0.0
-        for block in self.source.stretches():
-            y, weight, offset = _columns(block)
-            self._check_target(block, y, weight)
+        for y, weight, offset in self._columns():
             with np.errstate(over="ignore"):
                 total, exposure = total + float(weight @ y), exposure + float(weight @ np.exp(offset))
         mean = total / (self.sum_weight if loss.link == "logit" else exposure)
@@ -179,69 +195,118 @@ class NetworkTask:
             level = loss.formula.score(mean) if mean > 0 else 0.0
         return level if np.isfinite(level) else 0.0
 
-    def parts(self) -> Iterator[Part]:
-        """All stretches, converted."""
-        if self._is_kept:
+    def _columns(self) -> Iterator[tuple[Array, ...]]:
+        """Targets, weights and offsets of every part: sums over these have the same bits in memory and from files."""
+        for _, blocks in self._by_part():
+            columns = []
+            for block in blocks:
+                columns.append(_columns(block))
+                self._check_target(block, *columns[-1][:2])
+            yield tuple(np.concatenate(values) for values in zip(*columns, strict=True))
+
+    def _by_part(self) -> Iterator[tuple[int, Iterator[Block]]]:
+        return groupby(self.source.stretches(), lambda block: block.first_row // self._part_rows)
+
+    def parts(self, ordered: bool = False) -> Iterator[Part]:
+        """All rows, converted. The rows of a part are overwritten by those of the next where they cannot all be kept.
+
+        ordered: whether their order by hash is needed.
+        """
+        if self._is_kept and (self._is_ordered or not ordered):
             yield from self._kept
             return
-        limit, size = memory_limit() // 2, 0
+        limit, itemsize = memory_limit() // 2, np.dtype(KINDS[self.dtype]).itemsize
+        fits = self.n_rows * self.source.n_features * itemsize <= limit
+        buffer = None if fits else np.empty((self._part_rows, self.source.n_features), dtype=KINDS[self.dtype])
         kept: list[Part] = []
-        for number, block in enumerate(self.source.stretches()):
-            part = self._part(number, block)
-            size += part.X.nbytes
-            if size <= limit:
+        n_parts, size = 0, 0
+        for number, (_, blocks) in enumerate(self._by_part()):
+            part = self._part(number, blocks, ordered, buffer)
+            n_parts, size = number + 1, size + part.X.nbytes * part.is_own
+            if (fits or not part.is_own) and size <= limit:
                 kept.append(part)
             yield part
-        if size <= limit:
-            self._kept, self._is_kept = kept, True
+        if len(kept) == n_parts:
+            self._kept, self._is_kept, self._is_ordered = kept, True, ordered
 
-    def _part(self, number: int, block: Block) -> Part:
+    def _part(self, number: int, blocks: Iterator[Block], ordered: bool, buffer: Array | None) -> Part:
+        """The rows of consecutive blocks. buffer: where they are written; None: where no others are."""
+        first = next(blocks)
+        X = self._stored(first)
+        is_own, n = X is None, 0
+        if X is None:
+            is_last = self.source.in_memory or first.n_rows < self.source.rows_of_stretch()
+            n_most = first.n_rows if is_last else self._part_rows
+            X = np.empty((n_most, self.source.n_features), dtype=KINDS[self.dtype]) if buffer is None else buffer
+        known = self._hashed.get(number)
+        needs_hashes = known is None and (ordered or self.held is not None)
+        columns, hashes = [], []
+        for block in chain([first], blocks):
+            columns.append(self._beside(block))
+            if needs_hashes:
+                hashes.append(hashes_of(block))
+            self._convert(block, X[n : n + block.n_rows], is_own)
+            n += block.n_rows
+        y, offset, weight = (_joined(values) for values in zip(*columns, strict=True))
+        if needs_hashes:
+            known = self._remember(number, np.concatenate(hashes))
+        order, held = (None, None) if known is None else (known.order, known.held)
+        X = X[:n].copy() if buffer is None and n < len(X) else X[:n]
+        assert y is not None
+        return Part(number, X, y, offset, weight, order, held, is_own)
+
+    def _beside(self, block: Block) -> tuple[Array, Array | None, Array | None]:
+        """Targets and offsets as the network sees them, and weights."""
         if block.y is None:
             raise ValueError("A network needs a target.")
         y = np.asarray(block.y, dtype=np.float64)
         weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
         self._check_target(block, y, weight)
         offset = None if block.offset is None else np.asarray(block.offset, dtype=np.float64)
-        target, offset = self.units.seen(self.loss, y, offset)
-        seen = self._seen(block)
-        return Part(number, block, seen, np.ascontiguousarray(target), offset, weight, self._held_rows(block))
+        return *self.units.seen(self.loss, y, offset), weight
+
+    def _remember(self, number: int, hashes: Array) -> Hashed:
+        """What the hashes of a part say, kept from one pass to the next within an eighth of the memory allowed."""
+        hashed = Hashed(by_hash(hashes), self._held_rows(hashes))
+        if sum(other.order.nbytes for other in self._hashed.values()) + hashed.order.nbytes <= memory_limit() // 8:
+            self._hashed[number] = hashed
+        return hashed
 
     def _check_target(self, block: Block, y: Array, weight: Array | None) -> None:
         """Refuse targets that the loss does not know; rows of weight 0 are none."""
         legal = y if weight is None else np.where(weight > 0, y, 0.5)  # 0.5 is legal in every family
         self.loss.check_target(legal, block.first_row)
 
-    def _seen(self, block: Block) -> Array:
-        """The rows as the network sees them, some at a time: no copy of all in float64.
+    def _stored(self, block: Block) -> Array | None:
+        """The rows of a block in memory where they are stored as the network sees them."""
+        X, is_plain = block.X, not self.units.mean.any() and bool((self.units.scale == 1).all())
+        is_array = self.source.in_memory and isinstance(X, np.ndarray) and X.flags.c_contiguous
+        return X if is_plain and is_array and X.dtype == KINDS[self.dtype] else None
 
-        Rows that are stored as they are seen are not copied.
+    def _convert(self, block: Block, seen: Array, is_own: bool) -> None:
+        """Write the rows as the network sees them, some at a time: no copy of all in float64.
+
+        Rows that are seen as they are stored (not is_own) are only looked at.
         """
-        mean, scale, kind = self.units.mean, self.units.scale, KINDS[self.dtype]
-        is_plain = not mean.any() and bool((scale == 1).all())
-        X = block.X
-        is_seen = is_plain and isinstance(X, np.ndarray) and X.dtype == kind and X.flags.c_contiguous
-        stored = X if is_seen and isinstance(X, np.ndarray) else None
-        seen: Array = np.empty((block.n_rows, self.source.n_features), dtype=kind) if stored is None else stored
+        mean, scale = self.units.mean, self.units.scale
         n_piece = max(PIECE_NUMBERS // max(self.source.n_features, 1), 1)
         wide = np.empty((min(n_piece, block.n_rows), self.source.n_features))
         for begin in range(0, block.n_rows, n_piece):
             rows = slice(begin, min(begin + n_piece, block.n_rows))
-            if stored is None:
+            if is_own:
                 some, piece = dense_rows(block.part(rows.start, rows.stop).X), wide[: rows.stop - rows.start]
                 with np.errstate(over="ignore", invalid="ignore"):
                     seen[rows] = np.divide(np.subtract(some, mean, out=piece), scale, out=piece)
             if not np.isfinite(seen[rows]).all():
                 refuse_nonfinite(self.source)
                 raise ValueError(f"Some values are beyond {self.dtype}. Use standardize=True, or divide the columns.")
-        return np.asarray(seen)
 
-    def _held_rows(self, block: Block) -> Array | None:
+    def _held_rows(self, hashes: Array) -> Array | None:
         """Rows whose hash is below a share of all hashes: equal rows go together, wherever they stand."""
         if self.held is None:
             return None
         share, seed = self.held
-        hashes = np.asarray(core.row_hashes(block.rows, block.y, block.offset, n_threads())).view(np.uint64)
-        mixed = (hashes ^ np.uint64(seed * 2654435761 % (1 << 32))) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (hashes.view(np.uint64) ^ np.uint64(seed * 2654435761 % (1 << 32))) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
         mixed *= np.uint64(0xBF58476D1CE4E5B9)
         return np.asarray((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53 < share)
@@ -292,6 +357,26 @@ class NetworkTask:
         """What is remembered of the data."""
         mean, sd = self.target
         return {"n_rows": self.n_rows, "sum_weight": self.sum_weight, "target_mean": mean, "target_sd": sd}
+
+
+def _read_apart(source: Source) -> tuple[Source, int]:
+    """The same rows as they are read, and how many of them are a part.
+
+    Rows in memory are read a part at a time, which copies none; those of files few at a time.
+    """
+    wide = wide_stretches(source)
+    if source.in_memory:
+        return wide, wide.rows_of_stretch()
+    few = min(1 << (max(READ_NUMBERS // max(source.n_features, 1), 1).bit_length() - 1), wide.rows_of_stretch())
+    return source.resized(few, few), wide.rows_of_stretch()
+
+
+def _joined(columns: Sequence[Array | None]) -> Array | None:
+    """A column of several blocks; None where they have none. One of a single block is not copied."""
+    present = [column for column in columns if column is not None]
+    if len(present) == 1:
+        return np.ascontiguousarray(present[0])
+    return np.concatenate(present) if present else None
 
 
 def _columns(block: Block) -> tuple[Array, Array, Array]:
