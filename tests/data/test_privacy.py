@@ -1,6 +1,7 @@
 """The rule of what is printed: ranges of quantiles, round windows, names that are taken out."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -63,6 +64,21 @@ def test_the_longest_name_counts_and_what_is_printed_stays():
     once = mask("class 3 is rare")
     assert once == "class 3 of 3 (rare) is rare" and mask(once) == once
     assert mask.deep({"city=a": ["city=a", 1, None]}) == {"city=a": ["city=(not shown)", 1, None]}
+
+
+def test_a_mask_is_one_search_for_the_longest_of_all_names(rng):
+    """The same as a regular expression of all of them, which takes long for the words of many texts."""
+    for _ in range(300):
+        words = ["".join(rng.choice(list("ab="), rng.integers(1, 5))) for _ in range(8)]
+        secrets = {word: f"{word[:1]}*" for word in words[:4]}
+        mask = Mask()
+        mask.hide(secrets, words[4:])
+        names = sorted({*words, *secrets.values()}, key=len, reverse=True)
+        text = "".join(rng.choice(list("ab=*"), 30))
+        wanted = re.sub("|".join(map(re.escape, names)), lambda match: secrets.get(match[0], match[0]), text)
+        assert mask(text) == wanted
+        mask.hide({"a": "(hidden)"})  # a mask that has been used learns more names
+        assert mask("-a-") == "-(hidden)-"
 
 
 def test_a_name_is_found_as_a_message_quotes_it():

@@ -26,6 +26,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -123,16 +124,30 @@ class Mask:
         for name, printed in secrets.items():
             self.secrets |= {name: printed, repr(name)[1:-1]: printed}
         self.public |= set(public)
+        self.__dict__.pop("_names", None)
 
     def __call__(self, text: str) -> str:
         """The text without secret names. Of names within names the longest counts."""
-        names = [name for name in self.secrets if name and name in text]
-        if not names:
-            return text
-        others = {*self.public, *self.secrets.values()}  # what is printed already stays as it is
-        names += [name for name in others if name in text and name not in self.secrets]
-        pattern = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-        return re.sub(pattern, lambda match: self.secrets.get(match[0], match[0]), text)
+        names, lengths = self._names
+        out, at, taken = [], 0, 0  # text[:taken] is written
+        while names and at < len(text):
+            # Names that begin with the next two characters, the longest first; then one of one character.
+            sizes = (*lengths.get(text[at : at + 2], ()), 1)
+            name = next((text[at : at + size] for size in sizes if text[at : at + size] in names), "")
+            if name and name in self.secrets:
+                out += [text[taken:at], self.secrets[name]]
+                taken = at + len(name)
+            at += max(len(name), 1)
+        return "".join([*out, text[taken:]])
+
+    @cached_property
+    def _names(self) -> tuple[set[str], dict[str, list[int]]]:
+        """All names, what is printed already too: it stays as it is. And their lengths by the first two characters."""
+        names = {*self.secrets, *self.public, *self.secrets.values()} - {""}
+        lengths: dict[str, set[int]] = {}
+        for name in names:
+            lengths.setdefault(name[:2], set()).add(len(name))
+        return names, {start: sorted(sizes, reverse=True) for start, sizes in lengths.items()}
 
     def deep(self, value: Any) -> Any:
         """Every text in lists and dictionaries."""
