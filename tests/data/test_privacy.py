@@ -75,8 +75,8 @@ def test_a_mask_is_one_search_for_the_longest_of_all_names(rng):
         mask.hide(secrets, words[4:])
         names = sorted({*words, *secrets.values()}, key=len, reverse=True)
         text = "".join(rng.choice(list("ab=*"), 30))
-        wanted = re.sub("|".join(map(re.escape, names)), lambda match: secrets.get(match[0], match[0]), text)
-        assert mask(text) == wanted
+        parts = re.split(f"({'|'.join(map(re.escape, names))})", text)  # every second one is a name
+        assert mask(text) == "".join(secrets.get(part, part) if i % 2 else part for i, part in enumerate(parts))
         mask.hide({"a": "(hidden)"})  # a mask that has been used learns more names
         assert mask("-a-") == "-(hidden)-"
 

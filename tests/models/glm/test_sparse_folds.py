@@ -10,6 +10,7 @@ from certifit.data.cells import Listed, Splits
 from certifit.data.source import Memory
 from certifit.models.folds import Candidates
 from certifit.models.glm import folds as column_folds
+from certifit.models.glm.sparse_folds import SparsePath
 from certifit.selection.folds.rows import Shared
 
 ALPHAS = [0.0005, 0.02, 1.0]
@@ -64,3 +65,17 @@ def test_other_objectives_are_refitted(parameters, no_hessians):
 def test_dense_columns_are_refitted(no_hessians):
     X, y, cells = words()
     assert folds_of(cf.LogisticRegression(), X.toarray(), y, cells, [{"alpha": 0.1}]) is None
+
+
+def test_a_path_begun_from_the_fits_before_has_the_weights_of_refits():
+    """Twelve alphas, one of them twice: a polynomial through equal places has no value, and the fit goes on without."""
+    X, y, cells = words()
+    alphas = np.append(np.geomspace(1.0, 1e-3, 11), 1e-3)
+    shares = (cells[:, None] != np.arange(N_FOLDS)).astype(float)
+    path = SparsePath(X, y, shares / shares.sum(axis=0), None)
+    for alpha, (coef, intercept) in zip(alphas, path.fits(np.repeat(alphas[:, None], N_FOLDS, axis=1)), strict=True):
+        for split in range(N_FOLDS):
+            refit = cf.LogisticRegression(alpha).fit(X[cells != split], y[cells != split])
+            size = np.abs(refit.coef_).max()
+            np.testing.assert_allclose(coef[:, split], np.ravel(refit.coef_), rtol=0, atol=1e-4 * size)
+            np.testing.assert_allclose(intercept[split], refit.intercept_, rtol=0, atol=1e-4 * (1 + size))

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 MOST_PRODUCTS = 1_000_000_000  # entries times fits: beyond, refits of fewer candidates are quicker
 DONE, ROUNDING = 1e-9, 1e-16  # fits end where all decrements are so small, of the objectives or at all
-FORCING = 0.03  # residual of a Newton system, relative, that its step may have
+FORCING = 0.1  # residual of a Newton system, relative, that its step may have
 MOST_STEPS, MOST_PRODUCTS_OF_STEP = 50, 100
 ARMIJO, SHORTEST = 1e-4, 1e-10
+CONTINUED = 4  # minimisers before it that a fit of a path is begun from
 CONSTANT, CANCELLED = 1e-13, 1e-6  # variances of so small a share of the mean square: of none, and of few digits
 
 
@@ -97,43 +98,52 @@ class SparsePath:
     """Logistic fits of several training sets. A point is (columns + 1) x sets, the intercepts last."""
 
     def __init__(self, X: Any, codes: Array, shares: Array, offset: Array | None) -> None:
-        self.X, self.transposed = X, sp.csr_array(X.T)
+        with_ones = sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
+        self.X, self.transposed = with_ones, sp.csr_array(with_ones.T)
         self.squares = sp.csr_array(self.transposed.multiply(self.transposed))
         self.codes, self.shares = codes.clip(0)[:, None], shares
-        self.variances = np.ones((X.shape[1], shares.shape[1]))
+        self.variances = np.ones((self.X.shape[1], shares.shape[1]))  # none of the intercept is penalised
+        self.variances[-1] = 0.0
         self.offset = 0.0 if offset is None else offset[:, None]
 
     def standardise(self) -> bool:
         """Penalise every weight by the variance of its column in the set, 1 where it does not vary; whether it can."""
-        means, squares = self.transposed @ self.shares, self.squares @ self.shares
+        means, squares = (self.transposed @ self.shares)[:-1], (self.squares @ self.shares)[:-1]
         variances = squares - np.square(means)
         is_constant = variances <= CONSTANT * squares
-        self.variances = np.where(is_constant, 1.0, variances)
+        self.variances[:-1] = np.where(is_constant, 1.0, variances)
         return bool((is_constant | (variances > CANCELLED * squares)).all())
 
     def fits(self, alphas: Array) -> Iterator[tuple[Array, Array]]:
         """The minimisers along rows of falling alphas, one alpha per set."""
-        point = np.zeros((self.X.shape[1] + 1, self.shares.shape[1]))
+        point = np.zeros((self.X.shape[1], self.shares.shape[1]))
         means = (self.shares * self.codes).sum(axis=0)
         point[-1] = np.log(means) - np.log1p(-means)
+        before: list[tuple[Array, Array]] = []  # the last (log alpha, minimiser)
         for alpha in alphas:
-            point = self._minimised(point, alpha * self.variances)
+            point = self._minimised(point, _continued(before, np.log(alpha)), alpha * self.variances)
+            before = [*before[1 - CONTINUED :], (np.log(alpha), point)]
             yield point[:-1], point[-1]
 
-    def _minimised(self, point: Array, pull: Array) -> Array:
-        """pull: twice the penalty of the square of every weight."""
-        scores = self._scores(point) + self.offset
+    def _minimised(self, point: Array, guess: Array | None, pull: Array) -> Array:
+        """From a point, of each set from a guess where that is better. pull: twice the penalty of a weight's square."""
+        scores = self.X @ point + self.offset
         value = self._value(point, scores, pull)
+        if guess is not None:
+            guessed = self.X @ guess + self.offset
+            tried = self._value(guess, guessed, pull)
+            is_better = tried < value
+            point, scores = np.where(is_better, guess, point), np.where(is_better, guessed, scores)
+            value = np.where(is_better, tried, value)
         for _ in range(MOST_STEPS):
             chances = _sigmoid(scores)
-            gradient = self._back(self.shares * (chances - self.codes))
-            gradient[:-1] += pull * point[:-1]
+            gradient = self.transposed @ (self.shares * (chances - self.codes))
+            gradient += pull * point
             step = self._newton_step(gradient, self.shares * chances * (1 - chances), pull)
             decrement = np.einsum("js,js->s", gradient, step)
-            moving = decrement > DONE * value + ROUNDING
-            if not moving.any():
-                break
-            lengths, along = np.where(moving, 1.0, 0.0), self._scores(step)
+            is_last = bool((decrement <= DONE * value + ROUNDING).all())
+            moving = decrement > 0
+            lengths, along = np.where(moving, 1.0, 0.0), self.X @ step
             while True:
                 tried = self._value(point - lengths * step, scores - lengths * along, pull)
                 too_long = moving & ~(tried <= value - ARMIJO * lengths * decrement)
@@ -142,44 +152,60 @@ class SparsePath:
                 lengths = np.where(too_long, lengths / 2, lengths)
                 lengths[lengths < SHORTEST] = 0.0
                 moving &= lengths > 0
-            if not moving.any():
-                break
             point, scores, value = point - lengths * step, scores - lengths * along, np.where(moving, tried, value)
+            if is_last or not moving.any():
+                break
         return point
 
     def _newton_step(self, gradient: Array, curvature: Array, pull: Array) -> Array:
-        """H^-1 gradient by conjugate gradients, preconditioned by the diagonal, of every set."""
-        diagonal = np.vstack([self.squares @ curvature + pull, curvature.sum(axis=0)])
-        diagonal = np.maximum(diagonal, np.finfo(np.float64).tiny)
+        """H^-1 gradient by conjugate gradients, preconditioned by the diagonal, of every set.
+
+        Vectors are as long as there are words: they are changed in place, since new ones take longer than the products.
+        """
+        diagonal = self.squares @ curvature
+        diagonal += pull
+        np.maximum(diagonal, np.finfo(np.float64).tiny, out=diagonal)
         step, residual = np.zeros_like(gradient), gradient.copy()
         better = residual / diagonal
         way, size = better.copy(), np.einsum("js,js->s", residual, better)
+        times = np.empty_like(way)  # a number times a vector
         enough = FORCING**2 * size
         for _ in range(MOST_PRODUCTS_OF_STEP):
-            product = self._back(curvature * self._scores(way))
-            product[:-1] += pull * way[:-1]
+            scores = self.X @ way
+            scores *= curvature
+            product = self.transposed @ scores
+            product += np.multiply(pull, way, out=times)
             curved = np.einsum("js,js->s", way, product)
             length = np.divide(size, curved, out=np.zeros_like(size), where=(curved > 0) & (size > enough))
-            step += length * way
-            residual -= length * product
-            better = residual / diagonal
+            step += np.multiply(length, way, out=times)
+            residual -= np.multiply(length, product, out=times)
+            np.divide(residual, diagonal, out=better)
             new = np.einsum("js,js->s", residual, better)
             if (new <= enough).all() or not length.any():
                 break
-            way = better + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * way
+            way *= np.divide(new, size, out=np.zeros_like(size), where=size > 0)
+            way += better
             size = new
         return step
 
-    def _scores(self, point: Array) -> Array:
-        return np.asarray(self.X @ point[:-1] + point[-1])
-
-    def _back(self, slopes: Array) -> Array:
-        """X' times numbers of the rows, and their sums."""
-        return np.vstack([self.transposed @ slopes, slopes.sum(axis=0)])
-
     def _value(self, point: Array, scores: Array, pull: Array) -> Array:
         losses = np.logaddexp(0.0, scores) - self.codes * scores
-        return np.asarray((self.shares * losses).sum(axis=0) + (pull * np.square(point[:-1])).sum(axis=0) / 2)
+        return np.asarray((self.shares * losses).sum(axis=0) + np.einsum("js,js,js->s", pull, point, point) / 2)
+
+
+def _continued(before: list[tuple[Array, Array]], log_alpha: Array) -> Array | None:
+    """The polynomial through the last minimisers as functions of log alpha, at the next one; None of fewer than two."""
+    if len(before) < 2:
+        return None
+    guess = np.zeros_like(before[0][1])
+    for i, (at, point) in enumerate(before):
+        share = np.ones_like(at)
+        for j, (other, _) in enumerate(before):
+            if j != i:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    share = share * (log_alpha - other) / (at - other)
+        guess += share * point
+    return guess if np.isfinite(guess).all() else None  # an alpha may be asked for twice
 
 
 def _sigmoid(z: Array) -> Array:
