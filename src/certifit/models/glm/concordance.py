@@ -102,11 +102,10 @@ def near_scores(task: GlmTask, point: Array) -> NearScores | None:
         return None
     if loss.concordance is not None:
         return NearScores(loss.concordance, math.inf)
-    ends = [run for run in task.source.map(partial(_ends, at=task.at(point))) if run is not None]
-    if not ends:
+    ends = score_ends(task, point)
+    if ends is None:
         return None
-    low, high = min(first for first, _ in ends), max(last for _, last in ends)
-    least, most = getattr(loss, "scores", (-math.inf, math.inf))
+    (low, high), (least, most) = ends, getattr(loss, "scores", (-math.inf, math.inf))
     for room in (*ROOMS, min(low - least, most - high) / 2):
         if not room > 0:
             continue
@@ -118,8 +117,13 @@ def near_scores(task: GlmTask, point: Array) -> NearScores | None:
     return None
 
 
+def score_ends(task: GlmTask, point: Array) -> tuple[float, float] | None:
+    """The least and the largest score of the rows that count: a pass. None where there are none."""
+    ends = [run for run in task.source.map(partial(_ends, at=task.at(point))) if run is not None]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+
+
 def _ends(run: Block, at: At) -> tuple[float, float] | None:
-    """The least and the largest score of the rows that count."""
     z = scores_of(run, at.scaling, at.weights, at.intercept)
     z = z if run.weight is None else z[run.weight > 0]
     return (float(np.min(z)), float(np.max(z))) if len(z) else None

@@ -25,6 +25,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.mathematics.penalties import ElasticPenalty
+from certifit.models.glm.concordance import score_ends
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
 from certifit.statistics.loss_sums import Oracle, careful_loss, oracle
@@ -78,7 +79,7 @@ class ScorePoint:
         """What an excess is relative to."""
         if not getattr(self.task.loss, "is_nonnegative", True):  # a loss of the user's own
             return Base(max(abs(self.objective), TINY), False)
-        if not np.isfinite(self.objective):
+        if not (np.isfinite(self.objective) and self.is_legal):
             return Base(np.inf, False)
         low, high = self.objective_bounds
         # What no null model exceeds comes first: it costs no pass.
@@ -125,6 +126,15 @@ class ScorePoint:
     def curved(self) -> float:
         """Mean of l''."""
         return self.sums.curvatures / self.task.sum_weight
+
+    @cached_property
+    def is_legal(self) -> bool:
+        """Whether the link takes every score whatever its rounding: one beyond the end of a link has no mean."""
+        least, most = getattr(self.task.loss, "scores", (-np.inf, np.inf))
+        if np.isinf(least) and np.isinf(most):
+            return True
+        low, high = score_ends(self.task, self.point) or (least, most)
+        return bool(low - self.score_error >= least and high + self.score_error <= most)
 
     @cached_property
     def score_error(self) -> float:
