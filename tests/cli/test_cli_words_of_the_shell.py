@@ -113,3 +113,9 @@ def test_a_json_array_is_told_from_json_lines(tmp_path):
     path.write_text('[{"x": 1, "y": 2}, {"x": 2, "y": 5}]')
     result = CliRunner().invoke(cli.main, ["fit", str(path), "--target", "y"])
     assert result.exit_code == 2 and "is one JSON array" in result.output
+
+
+def test_without_a_target_the_columns_are_named(tmp_path):
+    (tmp_path / "rows.csv").write_text("size,price\n1,2\n2,5\n")
+    result = CliRunner().invoke(cli.main, ["fit", str(tmp_path / "rows.csv")])
+    assert result.exit_code == 2 and "--target" in result.output and "'size', 'price'" in result.output

@@ -115,6 +115,9 @@ ELSEWHERE = [
     (cf.LogisticRegression, {"penalty": "l1"}, "l1_ratio=1"),
     (cf.Lasso, {"positive": True}, r"bounds=\(0, np.inf\)"),
     (cf.HuberRegressor, {"epsilon": 1.5}, "delta"),
+    (cf.DecisionTreeClassifier, {"random_state": 0}, "Nothing is drawn at random"),
+    (cf.Ridge, {"alhpa": 1.0}, "Did you mean 'alpha'"),
+    (cf.Ridge, {"colour": 1.0}, "It has alpha, basis"),
 ]
 
 

@@ -17,6 +17,7 @@ import click
 from certifit.cli.errors import NOT_PROVEN, say, show, values_option
 from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
+from certifit.data.roles import listed
 from certifit.report.text import joined
 
 # Title -> parameters in order. What is named in no group is of one model or another.
@@ -153,7 +154,7 @@ ENCODING = ("categories", "reference", "unseen", "max_levels", "min_count")
 
 _BEFORE: tuple[Callable[[Any], Any], ...] = (
     click.argument("data", metavar="DATA...", nargs=-1, required=True),
-    click.option("--target", "-t", required=True, metavar="NAME", help="Column to predict."),
+    click.option("--target", "-t", metavar="NAME", help="Column to predict; needed."),
     click.option(
         "--out",
         "-o",
@@ -244,7 +245,7 @@ class Request:
     def of(
         data: Sequence[str],
         out: str | None,
-        target: str,
+        target: str | None,
         weight: str | None,
         group: str | None,
         offset: str | None,
@@ -274,6 +275,8 @@ class Request:
         how = {"ngrams": ngrams, "min_word_count": min_word_count, "stop_words": stop_words}
         words = Texts.of(texts, **how, term_weights=term_weights)
         files = find_data(data, **reading(**others))
+        if target is None:
+            raise click.UsageError(f"--target NAME says which column to predict. {listed(files.names())}")
         out = _named_for(target) if out is None else out
         refuse_inside(out, data)
         roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}

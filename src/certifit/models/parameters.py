@@ -9,6 +9,7 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
@@ -26,15 +27,23 @@ ELSEWHERE: Mapping[str, str] = {
     "n_jobs": "The number of threads is set once for all models: with cf.threads(n).",
     "multi_class": "Many classes are fitted by softmax; one model per class: cf.OneVsRestClassifier(model).",
     "cv": "Parameters are chosen on held-out rows by cf.CrossValidated(model, param_grid, cv=cv).",
+    "random_state": "Nothing is drawn at random in its fit: the same rows give the same model.",
+    "verbose": "Progress is shown by certifit.progress, or by history_ after the fit.",
     "probability": "Probabilities of a model of margins: cf.Calibrated(model).",
 }
 
 
 def refuse_elsewhere(cls: type, names: Iterable[str]) -> None:
-    """Refuse parameters that other libraries have for the same models, with what to write in their place."""
+    """Refuse parameters that a model does not have, with what to write in their place or those that it has."""
+    legal = inspect.signature(cls).parameters
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in legal.values()):
+        return
     for name in names:
-        if name in ELSEWHERE and name not in inspect.signature(cls).parameters:
-            raise TypeError(f"{cls.__name__} has no parameter {name!r}. {ELSEWHERE[name]}")
+        if name not in legal:
+            said = ELSEWHERE.get(name, f"It has {', '.join(sorted(legal))}.")
+            near = [] if name in ELSEWHERE else get_close_matches(name, list(legal), n=1)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}. {hint}{said}")
 
 
 def checked_range(estimator: object, param_name: str, param_range: object) -> list[object]:
