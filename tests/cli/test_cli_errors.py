@@ -27,7 +27,7 @@ def test_an_unknown_target_lists_near_names_and_the_columns(cli, tmp_path):
         ("a,y\n1,\n2,\n", "'y', the target, is missing in every row"),
         ("a,a,y\n1,2,3\n", "more than one column"),
         ("a,y\n1,2\n1\n", "line 3: 1 cell, but the header has 2"),
-        ("y\n1\n2\n", "no feature columns"),
+        ("y\n1\n2\n", "no column beside 'y'"),
         ("a,y\n1,2\n1,inf\n", "infinite at line 3"),
     ],
 )

@@ -93,7 +93,7 @@ REFUSED = {
     "target twice": (lambda: TABLE, {"target": "y", "columns": ["y"]}, ValueError, "feature and the target"),
     "target as weight": (lambda: TABLE, {"target": "y", "weight": "y"}, ValueError, "target and the weight"),
     "column twice": (lambda: TABLE, {"columns": ["a", "a"]}, ValueError, "twice"),
-    "no features": (lambda: TABLE.select(["y"]), {"target": "y"}, ValueError, "no feature columns"),
+    "no features": (lambda: TABLE.select(["y"]), {"target": "y"}, ValueError, "no column beside"),
     "equal names": (lambda: pa.table([[1], [2]], ["a", "a"]), {}, ValueError, r"more than one column named \['a'\]"),
     "mixed objects": (lambda: pd.DataFrame({"a": [1, "x", object()]}), {}, ValueError, "no table column.*'?a'?"),
 }
