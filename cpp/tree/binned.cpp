@@ -32,6 +32,19 @@ BinnedRows terms_of(const TreeRows& rows, const uint8_t* codes, size_t width, do
   return out;
 }
 
+// Who does the parts of a node's work: all threads of a crew, or the one that grows the whole subtree.
+struct Workers {
+  Crew& crew;
+  bool is_one;
+
+  template <class Work>
+  void each(size_t count, Work work) {
+    if (!is_one) return crew.for_each_block(count, work);
+    if (!crew.keep_going()) throw Interrupted();
+    for (size_t i = 0; i < count; ++i) work(i);
+  }
+};
+
 template <class Kind>
 class BinnedGrower {
   using Word = typename Kind::Word;
@@ -54,27 +67,27 @@ class BinnedGrower {
 
  public:
   BinnedGrower(const Plan& plan, const Edges& edges, const uint8_t* codes, const Kind& kind,
-               std::vector<uint32_t>& order, Branch& branch)
-      : plan_(plan), edges_(edges), codes_(codes), kind_(kind), order_(order), branch_(branch) {}
+               std::vector<uint32_t>& order, Branch& branch, Workers workers)
+      : plan_(plan), edges_(edges), codes_(codes), kind_(kind), order_(order), branch_(branch), workers_(workers) {}
 
-  // each(n, work): work(i) for every i below n. Nodes of `most_rest` rows or fewer are handed to `leave`.
-  template <class Each, class Leave>
-  void grow(const Open& top, size_t most_rest, Each each, Leave leave) {
+  // Nodes of `most_rest` rows or fewer are added to `left_over`; their branch is their number there, from 1.
+  void grow(const Open& top, size_t most_rest, std::vector<Open>& left_over) {
     std::vector<Waiting> open;
     open.push_back({top, kind_.sums(order_.data() + top.range.begin, top.range.size()), nullptr});
     open[0].open.node = add();
-    if (top.range.size() > few_rows) open[0].cells = summed(top.range, each);
+    if (top.range.size() > few_rows) open[0].cells = summed(top.range);
     while (!open.empty()) {
       Waiting at = std::move(open.back());
       open.pop_back();
       if (at.open.range.size() <= most_rest) {
-        branch_.rest[at.open.node] = static_cast<int32_t>(leave(at.open));
+        left_over.push_back(at.open);
+        branch_.rest[at.open.node] = static_cast<int32_t>(left_over.size());
       } else if (!at.cells) {
-        each(1, [&](size_t) { grow_few(at); });
+        workers_.each(1, [&](size_t) { grow_few(at); });
       } else {
         keep(at.open, at.sums);
-        const BinSplit split = search(at, each);
-        if (split.is_found) divide(at, split, open, each);
+        const BinSplit split = search(at);
+        if (split.is_found) divide(at, split, open);
       }
     }
   }
@@ -102,12 +115,11 @@ class BinnedGrower {
   }
 
   // Parts of rows are summed apart and added in their order: whole numbers, or few parts that no thread changes.
-  template <class Each>
-  std::unique_ptr<Cells> summed(Range range, Each each) {
+  std::unique_ptr<Cells> summed(Range range) {
     const size_t size = plan_.rows.n_columns * n_bins * kind_.stride;
     const size_t n_parts = std::clamp<size_t>(range.size() / part_rows, 1, 4), part = range.size() / n_parts + 1;
     std::vector<std::unique_ptr<Cells>> parts(n_parts);
-    each(n_parts, [&](size_t k) {
+    workers_.each(n_parts, [&](size_t k) {
       parts[k] = std::make_unique<Cells>(size, Word{});
       const size_t begin = std::min(range.end, range.begin + k * part), end = std::min(range.end, begin + part);
       kind_.add(order_.data() + begin, end - begin, parts[k]->data());
@@ -117,12 +129,11 @@ class BinnedGrower {
     return std::move(parts[0]);
   }
 
-  template <class Each>
-  BinSplit search(const Waiting& at, Each each) {
+  BinSplit search(const Waiting& at) {
     if (stays_leaf(at.open, at.sums)) return {};
     const size_t p = plan_.rows.n_columns;
     splits_.assign(p, {});
-    each(p, [&](size_t j) {
+    workers_.each(p, [&](size_t j) {
       const Word* cells = at.cells->data() + j * n_bins * kind_.stride;
       uint8_t met[n_bins];
       size_t n_met = 0;
@@ -130,12 +141,17 @@ class BinnedGrower {
         met[n_met] = static_cast<uint8_t>(bin);
         n_met += kind_.is_met(cells + bin * kind_.stride);
       }
-      splits_[j] = kind_.scan(cells, {j, at.open.range.size(), met, n_met}, at.sums, at.open);
+      splits_[j] = scanned(cells, {j, at.open.range.size(), met, n_met}, at);
     });
     BinSplit best;
     for (const BinSplit& split : splits_)
       if (is_better(split, best, at.sums)) best = split;
     return chosen(at.open, best);
+  }
+
+  // Compiled once per kind, not inlined into each of its callers.
+  [[gnu::noinline]] BinSplit scanned(const Word* cells, const ColumnView& view, const Waiting& at) const {
+    return kind_.scan(cells, view, at.sums, at.open);
   }
 
   // The first of the columns whose gains are equal but for rounding.
@@ -181,8 +197,7 @@ class BinnedGrower {
     return out;
   }
 
-  template <class Each>
-  void divide(Waiting& at, const BinSplit& split, std::vector<Waiting>& open, Each each) {
+  void divide(Waiting& at, const BinSplit& split, std::vector<Waiting>& open) {
     scratch_.resize(std::max(scratch_.size(), at.open.range.size()));
     const uint8_t* codes = codes_ + split.feature;
     const size_t p = plan_.rows.n_columns;
@@ -193,7 +208,7 @@ class BinnedGrower {
     if (n_left > at.open.range.size() - n_left) std::swap(small, large);
     // Of a node of many rows the histogram becomes that of its larger child.
     if (large.open.range.size() > few_rows) {
-      std::unique_ptr<Cells> of_small = summed(small.open.range, each);
+      std::unique_ptr<Cells> of_small = summed(small.open.range);
       for (size_t k = 0; k < at.cells->size(); k += kind_.stride) subtract(at.cells->data() + k, of_small->data() + k);
       large.cells = std::move(at.cells);
       if (small.open.range.size() > few_rows) small.cells = std::move(of_small);
@@ -305,7 +320,7 @@ class BinnedGrower {
         met[n_met++] = static_cast<uint8_t>(64 * word + static_cast<size_t>(std::countr_zero(rest)));
     BinSplit split;
     const bool has_missing = met[n_met - 1] == Bins::missing;
-    if (n_met > 1) split = kind_.scan(cells, {j, range.size(), met, n_met - has_missing}, at.sums, at.open);
+    if (n_met > 1) split = scanned(cells, {j, range.size(), met, n_met - has_missing}, at);
     for (size_t k = 0; k < n_met; ++k) std::fill_n(cells + met[k] * stride, stride, Word{});
     return split;
   }
@@ -316,6 +331,7 @@ class BinnedGrower {
   const Kind& kind_;
   std::vector<uint32_t>& order_;
   Branch& branch_;
+  Workers workers_;
   std::vector<BinSplit> splits_;
   std::vector<uint32_t> scratch_;
   Few few_;
@@ -337,25 +353,17 @@ GrownTree grow_kind(const Plan& plan, const Edges& edges, const uint8_t* codes, 
   std::vector<Branch> branches(1);
   std::vector<Open> left_over;
   const size_t n = plan.rows.n_rows, most_rest = std::clamp(n / 8, least_subtree, most_subtree);
-  BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[0])
-      .grow(
-          {0, 0, {0, n}}, most_rest, [&](size_t count, auto work) { crew.for_each_block(count, work); },
-          [&](const Open& at) {
-            left_over.push_back(at);
-            return left_over.size();  // the branch of its number
-          });
+  BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[0], {crew, false})
+      .grow({0, 0, {0, n}}, most_rest, left_over);
   branches.resize(1 + left_over.size());
   std::vector<size_t> by_size(left_over.size());
   std::iota(by_size.begin(), by_size.end(), 0);
   std::stable_sort(by_size.begin(), by_size.end(),
                    [&](size_t a, size_t b) { return left_over[a].range.size() > left_over[b].range.size(); });
   crew.for_each_block(by_size.size(), [&](size_t k) {
-    const auto each = [&](size_t count, auto work) {
-      if (!crew.keep_going()) throw Interrupted();
-      for (size_t i = 0; i < count; ++i) work(i);
-    };
-    BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[by_size[k] + 1])
-        .grow(left_over[by_size[k]], 0, each, [](const Open&) { return size_t{0}; });
+    std::vector<Open> none;
+    BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[by_size[k] + 1], {crew, true})
+        .grow(left_over[by_size[k]], 0, none);
   });
   return level_by_level(branches, std::max<size_t>(plan.n_classes, 1));
 }
