@@ -188,3 +188,26 @@ def test_folds_keep_the_shares_of_the_classes_where_rows_allow():
     )
     folds, sentence = folds_for(scan_of(["a", "b"] * 20, g=np.arange(40) % 12), is_classes=True)
     assert (folds.n_splits, folds.stratify, sentence) == (10, False, None)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.filterwarnings("ignore:The loss still fell")
+def test_a_refitted_model_is_fitted_once_per_fold_and_its_rows_are_those_of_class_validation(
+    is_weighted, rng, monkeypatch
+):
+    X, y = rows(rng, 60)
+    weight = rng.integers(0, 3, 60).astype(float) if is_weighted else None
+    model = cf.MLPClassifier((3,), max_iter=4, random_state=0)
+    expected = cf.class_validation(model, X, y, cv=4, sample_weight=weight)
+    fits = []
+    fit_codes = cf.MLPClassifier.fit_codes
+    monkeypatch.setattr(cf.MLPClassifier, "fit_codes", lambda self, *rows: fits.append(1) or fit_codes(self, *rows))
+    board = leaderboard({"network": model}, X, y, cv=4, sample_weight=weight)
+    entry = next(entry for entry in board.entries if entry.name == "network")
+    assert entry.route == "refits" and len(fits) == 4 and entry.predicted is None
+    assert entry.classes.matrix.counts.tolist() == expected.matrix.counts.tolist()
+    assert entry.classes.n_rows == expected.n_rows and (entry.classes.fold == expected.fold).all()
+    np.testing.assert_allclose(entry.classes.log_proba, expected.log_proba, rtol=1e-12)
+    np.testing.assert_allclose(float(entry.classes.loss.mean), float(expected.loss.mean), rtol=1e-12)
+    if is_weighted:
+        np.testing.assert_array_equal(entry.classes.weight, expected.weight)

@@ -50,7 +50,7 @@ from certifit.selection.compare.rules import (
     evidence_of,
     row_scores_are_few,
 )
-from certifit.selection.folds.class_validation import ClassValidation, validated
+from certifit.selection.folds.class_validation import ClassValidation, validated, validated_rows
 from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
 from certifit.selection.folds.fold_scores import FoldScores, NoFit, mean_path, path_scores
 from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
@@ -440,7 +440,7 @@ def _entry(
     model = clone(job.estimator).set_params(**params)
     train = None if scores.train is None else scores.train[best]
     classes = _classes(model, rows, rounds, scores, best) if is_classifier(model) else None
-    predicted = scores.predictions(best, row_count(rows.source)) if scores.held_out else None
+    predicted = scores.predictions(best, row_count(rows.source)) if classes is None else None
     seconds = time.perf_counter() - started
     shown = (scores.route, seconds, table, classes, predicted)
     return Entry(job.name, model, params, scores.validation[best], train, *shown)
@@ -452,6 +452,9 @@ def _classes(
     """Every row predicted out of fold; None for a model that gives no probabilities."""
     if not hasattr(model, "predict_proba"):
         return None
+    known = None if scores.states is not None else scores.predictions(best, row_count(rows.source))
+    if known is not None and known.ndim == 2:  # models that were fitted anew are not fitted again
+        return validated_rows(rows, rounds, known)
     return validated(model, rows, rounds, None if scores.states is None else scores.states.of_candidate(best))
 
 

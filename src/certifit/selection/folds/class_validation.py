@@ -41,7 +41,16 @@ from certifit.models.folds import (
 )
 from certifit.runtime import one_blas_thread
 from certifit.selection.folds.fold_scores import PredictedClasses, PredictedMargins
-from certifit.selection.folds.metrics import METRICS, Scorer, Scoring, accuracies, log_scores, resentenced, row_metric
+from certifit.selection.folds.metrics import (
+    METRICS,
+    PREDICTED,
+    Scorer,
+    Scoring,
+    accuracies,
+    log_scores,
+    resentenced,
+    row_metric,
+)
 from certifit.selection.folds.rows import Rows, picked, reading_new_levels, times_of
 from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
 from certifit.statistics.loss_sums import HeldOut
@@ -55,12 +64,14 @@ class RefittedClasses:
     """Scores of a classifier that is fitted to the training rows of a split. Can be sent to a worker.
 
     trained: `trained_classes` of the splits. has_probabilities: False where scores only rank the classes.
+    with_rows: the scores of the validation rows are kept too; with_predictions: their log p(k | x) as well.
     """
 
     trained: Array
     scoring: Scoring
     has_probabilities: bool = True
     with_rows: bool = False
+    with_predictions: bool = False
 
     def __call__(self, model: BaseEstimator, rows: Rows, splits: Splits, split: int, scorer: Scorer) -> Result:
         """Of one split; a model that has no fit there has no score but a fault."""
@@ -79,6 +90,8 @@ class RefittedClasses:
         if self.with_rows and metric is not None:
             metrics = {"score": metric, "accuracy": accuracies}
             values = {name: metric(codes[is_seen], log_proba[is_seen])[None, :] for name, metric in metrics.items()}
+            if self.with_predictions:
+                values[PREDICTED] = log_proba[is_seen][None, :]
             held_out = HeldOut(numbers[is_seen], weights[1][is_seen], codes[is_seen], values)
         return (scores[0], scores[1], float(weights[1].sum())), "", held_out
 
@@ -270,6 +283,12 @@ def validated_by(rows: Rows, folds: RowFolds) -> ClassValidation:
     return _collected(_classes(rows), jobs, folds.source, row_count(rows.source))
 
 
+def validated_rows(rows: Rows, rounds: Sequence[Splits], log_proba: Array) -> ClassValidation:
+    """The same from what the model of the first split that a row validates has made of it."""
+    jobs: list[tuple[Splits, Sequence[RowState]]] = [(splits, ()) for splits in rounds]
+    return _collected(_classes(rows), jobs, rows.source, row_count(rows.source), log_proba)
+
+
 def class_training(
     model: BaseEstimator,
     X: UserRows,
@@ -305,9 +324,16 @@ def _one_by_one(
 
 
 def _collected(
-    classes: Array, jobs: Iterable[tuple[Splits, Sequence[RowState]]], source: Source, n_rows: int
+    classes: Array,
+    jobs: Iterable[tuple[Splits, Sequence[RowState]]],
+    source: Source,
+    n_rows: int,
+    known: Array | None = None,
 ) -> ClassValidation:
-    """Every row predicted by the model of the first split that it validates: one pass per round."""
+    """Every row predicted by the model of the first split that it validates: one pass per round.
+
+    known: what these models predict for every row, where that is known without them.
+    """
     share = min(1.0, MOST_NUMBERS / (n_rows * len(classes)))
     if share < 1 and isinstance(source, Memory):
         source = source.resized(
@@ -317,8 +343,8 @@ def _collected(
     parts: list[_Part] = []
     n_models = 0
     for splits, models in jobs:
-        predicted = list(source.map(_Predict(models, splits, len(classes), share, done, n_models)))
-        n_models += len(models)
+        predicted = list(source.map(_Predict(models, splits, len(classes), share, done, n_models, known)))
+        n_models += splits.n_splits
         parts += [part for part in predicted if part.n_rows]
         is_validated = (splits.validation > 0).any(axis=0)
         if is_validated.all():
@@ -377,13 +403,12 @@ class _Predict:
     share: float
     done: Array | None
     first_model: int = 0
+    known: Array | None = None
 
     def __call__(self, stretch: Block) -> _Part:
         split = self._split_of(stretch)
         codes = np.zeros(0) if stretch.y is None else stretch.y.astype(np.int64)
-        log_proba = np.empty((stretch.n_rows, self.n_classes))
-        for s in np.unique(split[split >= 0]).tolist():
-            log_proba[split == s] = self.models[s].predicted(block_where(stretch, split == s))
+        log_proba = self._log_proba(stretch, split)
         done = split >= 0
         weight = None if stretch.weight is None else stretch.weight[done]
         truth, guess = codes[done], log_proba[done].argmax(axis=1)
@@ -396,6 +421,14 @@ class _Predict:
             stretch.first_row + np.flatnonzero(kept), codes[kept], log_proba[kept],
             None if stretch.weight is None else stretch.weight[kept], self.first_model + split[kept].astype(np.int64),
         )  # fmt: skip
+
+    def _log_proba(self, stretch: Block, split: Array) -> Array:
+        if self.known is not None:
+            return self.known[stretch.first_row : stretch.first_row + stretch.n_rows]
+        log_proba = np.empty((stretch.n_rows, self.n_classes))
+        for s in np.unique(split[split >= 0]).tolist():
+            log_proba[split == s] = self.models[s].predicted(block_where(stretch, split == s))
+        return log_proba
 
     def _split_of(self, stretch: Block) -> Array:
         """The split whose model predicts each row; -1 for none."""

@@ -49,10 +49,11 @@ from certifit.selection.folds.metrics import (
     sufficient,
 )
 from certifit.selection.folds.rows import Rows, Shared, picked, reading_new_levels, times_of
-from certifit.selection.folds.splits import targets
+from certifit.selection.folds.splits import row_count, targets
 from certifit.statistics.loss_sums import HeldOut
 
 _PATIENCE = 1.0  # seconds
+MOST_PREDICTIONS = 4_000_000  # probabilities of refitted models that are kept: 32 MB a model
 
 
 class Bar:
@@ -224,7 +225,7 @@ def _refitted(
     takes_gaps = get_tags(estimator).input_tags.allow_nan
     if learner_of(estimator).is_ours and not rows.source.is_table and not takes_gaps:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
-    works = [(_work(estimator, rows, splits, scoring, with_rows), splits) for splits in rounds]
+    works = [(_work(estimator, rows, splits, scoring, with_rows, len(candidates)), splits) for splits in rounds]
     places = [(work, splits, s) for work, splits in works for s in range(splits.n_splits)]
     # One process fits all candidates to a split, whose rows are then encoded once; several share the candidates too.
     is_alone = effective_n_jobs(n_jobs) == 1
@@ -287,7 +288,7 @@ def _joined(parts: Sequence[HeldOut | None], n_candidates: int) -> list[HeldOut]
 
 
 def _work(
-    estimator: BaseEstimator, rows: Rows, splits: Splits, scoring: Scoring, with_rows: bool = False
+    estimator: BaseEstimator, rows: Rows, splits: Splits, scoring: Scoring, with_rows: bool, n_candidates: int
 ) -> Callable[..., Result]:
     """What fits and scores a candidate on one of the splits."""
     learner = learner_of(estimator)
@@ -296,7 +297,9 @@ def _work(
     is_read = rows.X is None or (has_probabilities and (scoring is None or isinstance(scoring, str)))
     if learner.is_ours and answer.is_class and rows.classes is not None and is_read:
         trained = trained_classes(rows.source, len(rows.classes), splits)
-        return RefittedClasses(trained, scoring, has_probabilities, with_rows)
+        is_kept = with_rows and has_probabilities
+        is_kept = is_kept and n_candidates * row_count(rows.source) * len(rows.classes) <= MOST_PREDICTIONS
+        return RefittedClasses(trained, scoring, has_probabilities, with_rows, is_kept)
     row_score = predicted_scores(estimator, scoring) if with_rows else None
     return partial(_in_memory if rows.X is not None else _on_source, row_score=row_score)
 

@@ -103,7 +103,7 @@ class FoldScores:
     weight: Array
     route: str
     faults: Mapping[int, str] = field(default_factory=dict)
-    held_out: Sequence[HeldOut] = ()  # "score" of the rows of a split, and "accuracy" or "predicted"; () where not kept
+    held_out: Sequence[HeldOut] = ()  # "score" of the rows of a split, "accuracy", "predicted"; () where not kept
     path: FoldPath | None = None  # where squares came from sums
     states: RowFolds | None = None  # where rows were predicted by states of all candidates
 
@@ -115,13 +115,13 @@ class FoldScores:
         return self.train
 
     def predictions(self, candidate: int, n_rows: int) -> Array | None:
-        """What fits that did not see a row predict for it, one number per row; None where they were not kept.
+        """What fits that did not see a row predict for it: a number, or log p(k | x); None where they were not kept.
 
         A row that several splits validate has the prediction of the first, one that none does has NaN.
         """
         if not self.held_out or PREDICTED not in self.held_out[0].values:
             return None
-        predictions = np.full(n_rows, np.nan)
+        predictions = np.full((n_rows, *self.held_out[0].values[PREDICTED].shape[2:]), np.nan)
         for split in reversed(self.held_out):
             predictions[split.numbers] = split.values[PREDICTED][candidate]
         return predictions
