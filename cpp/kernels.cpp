@@ -33,11 +33,13 @@ void times(GemmOf<T> gemm, bool is_transposed, size_t a, size_t b, size_t k, con
   gemm(&plain, &of_a, &m, &n, &kk, &one, const_cast<T*>(B), &la, const_cast<T*>(A), &lb, &beta, C, &lc);
 }
 
-std::vector<double> squares(DenseMatrix X) {
+// |x_i|^2 / 2
+std::vector<double> half_squares(DenseMatrix X) {
   std::vector<double> sums(X.n_rows, 0.0);
   for (size_t i = 0; i < X.n_rows; ++i) {
     const double* x = X.values + i * X.n_columns;
     for (size_t j = 0; j < X.n_columns; ++j) sums[i] += x[j] * x[j];
+    sums[i] /= 2;
   }
   return sums;
 }
@@ -49,11 +51,12 @@ double power(double base, int degree) {
   return result;
 }
 
-// exp(-(a + b_j - 2 g_j) / 2) in place; a squared distance that rounding made negative is 0.
+// exp(g_j - a - b_j) in place, a and b halves of squares; a squared distance that rounding made negative is 0.
 void gaussian_row(double a, const double* b, double* g, size_t n) {
-  const Vec zero = broadcast(0.0), half = broadcast(-0.5), whole = broadcast(a), two = broadcast(-2.0);
+  const Vec zero = broadcast(0.0), whole = broadcast(a);
   auto of = [&](Vec product, Vec other) {
-    return exponential(half * greater(multiply_add(two, product, whole + other), zero));
+    const Vec exponent = product - (whole + other);
+    return exponential_below_zero(choose(exponent < zero, exponent, zero));
   };
   size_t j = 0;
   for (; j + lanes <= n; j += lanes) store(g + j, of(load(g + j), load(b + j)));
@@ -70,8 +73,8 @@ class Tiles {
  public:
   Tiles(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z) : gemm_(gemm), form_(form), X_(X), Z_(Z) {
     if (form.kind != KernelForm::Kind::gaussian) return;
-    of_x_ = squares(X);
-    of_z_ = squares(Z);
+    of_x_ = half_squares(X);
+    of_z_ = half_squares(Z);
   }
 
   // Rows [i, i + a) and columns [j, j + b), written to C whose rows are ldc apart.

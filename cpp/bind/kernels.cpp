@@ -4,12 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
-#if __has_include(<sys/mman.h>)
-#include <sys/mman.h>
-#endif
 
 #include "../narrow.hpp"
+#include "../pages.hpp"
 #include "check.hpp"
 
 namespace certifit {
@@ -44,22 +41,10 @@ KernelForm form_of(const std::string& kind, double constant, int degree) {
   return {KernelForm::Kind::polynomial, constant, degree};
 }
 
-// Memory for so many bytes; large ones in large pages, where the system has them: it hands out fewer.
-void* pages(size_t bytes) {
-  constexpr size_t large = size_t{1} << 21;
-  void* memory = bytes < large ? std::malloc(std::max<size_t>(bytes, 1))
-                               : std::aligned_alloc(large, (bytes + large - 1) / large * large);
-  if (memory == nullptr) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-  if (bytes >= large) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: refused, the pages are small
-#endif
-  return memory;
-}
-
 // An array of NumPy's that is filled before it is returned.
 template <class T, class Fill>
 nb::object filled(size_t n_rows, size_t n_columns, Fill fill) {
-  std::unique_ptr<T, decltype(&std::free)> values(static_cast<T*>(pages(n_rows * n_columns * sizeof(T))), &std::free);
+  Pages<T> values = pages<T>(n_rows * n_columns);
   fill(values.get());
   T* data = values.release();
   nb::capsule owner(data, [](void* p) noexcept { std::free(p); });

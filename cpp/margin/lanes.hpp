@@ -62,7 +62,7 @@ inline typename Lanes<Real>::V fused(typename Lanes<Real>::V a, typename Lanes<R
 }
 
 // exp(x) for x <= 0, within some units in the last place; below -87 it is that of -87.
-inline Floats exponential(Floats x) {
+inline Floats exponential_below_zero(Floats x) {
   const Floats least = all_lanes(-87.0f);
   x = x > least ? x : least;
   const Floats magic = all_lanes(0x1.8p23f);
@@ -70,11 +70,13 @@ inline Floats exponential(Floats x) {
   const Floats n = t - magic;
   Floats r = fused<float>(n, all_lanes(-0x1.62e4p-1f), x);
   r = fused<float>(n, all_lanes(-0x1.7f7d1cp-20f), r);
-  Floats p = all_lanes(1.0f / 720);
-  for (float term : {1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) p = fused<float>(p, r, all_lanes(term));
-  const Int32s power = (Int32s)t - (Int32s)magic + 127;
-  return p * (Floats)(power << 23);
+  const Floats r2 = r * r;
+  auto pair = [&](float even, float odd) { return fused<float>(r, all_lanes(odd), all_lanes(even)); };
+  const Floats high = fused<float>(r2, all_lanes(1.0f / 720), pair(1.0f / 24, 1.0f / 120));
+  const Floats p = fused<float>(r2, fused<float>(r2, high, pair(0.5f, 1.0f / 6)), pair(1.0f, 1.0f));
+  // n stands in the lowest bits of t; moved to the exponent it multiplies by 2^n.
+  return (Floats)((Int32s)p + ((Int32s)t << 23));
 }
-using certifit::exponential;
+using certifit::exponential_below_zero;
 
 }  // namespace certifit::margin

@@ -9,8 +9,13 @@ namespace certifit::margin {
 namespace {
 
 constexpr size_t width = 256;   // columns of a tile
+constexpr size_t height = 128;  // rows of a tile
 constexpr size_t batch = 1024;  // rows that are made at a time
+constexpr size_t group = 8;     // terms of a sum that are added before they join it in float64
+constexpr size_t slab_bytes = size_t{1} << 25;
 constexpr uint32_t probes = 16;
+
+typedef double Doubles __attribute__((vector_size(64)));
 
 template <class Real>
 Real whole_power(Real base, int degree) {
@@ -20,10 +25,39 @@ Real whole_power(Real base, int degree) {
   return result;
 }
 
-// sum[k] += c row[k]
+inline void add_to(double* sum, Floats x) {
+  Doubles total;
+  std::memcpy(&total, sum, sizeof total);
+  total += __builtin_convertvector(x, Doubles);
+  std::memcpy(sum, &total, sizeof total);
+}
+inline void add_to(double* sum, Vec x) { store(sum, load(sum) + x); }
+
+// sum[k] += sum_t c[t] rows[t][k], k < n
 template <class Real>
-void add_multiple(double c, const Real* row, double* sum, size_t n) {
-  for (size_t k = 0; k < n; ++k) sum[k] += c * static_cast<double>(row[k]);
+void add_multiples(const std::vector<const Real*>& rows, const double* c, double* sum, size_t n) {
+  using L = Lanes<Real>;
+  using V = typename L::V;
+  for (size_t first = 0; first < rows.size(); first += group) {
+    const Real* row[group];
+    Real times[group];
+    for (size_t t = 0; t < group; ++t) {
+      const bool is_one = first + t < rows.size();
+      row[t] = rows[is_one ? first + t : first];
+      times[t] = is_one ? static_cast<Real>(c[first + t]) : Real(0);
+    }
+    size_t k = 0;
+    for (; k + L::n <= n; k += L::n) {
+      V total = all_lanes(times[0]) * load_lanes(row[0] + k);
+      for (size_t t = 1; t < group; ++t) total = fused<Real>(all_lanes(times[t]), load_lanes(row[t] + k), total);
+      add_to(sum + k, total);
+    }
+    for (; k < n; ++k) {
+      Real total = 0;
+      for (size_t t = 0; t < group; ++t) total += times[t] * row[t][k];
+      sum[k] += static_cast<double>(total);
+    }
+  }
 }
 
 }  // namespace
@@ -43,8 +77,8 @@ KernelPool<Real>::KernelPool(GemmOf<Real> gemm, const KernelForm& form, const do
   for (size_t i = 0; i < n; ++i) {
     double square = 0.0;
     for (size_t j = 0; j < d; ++j) square += static_cast<double>(points_[i * d + j]) * points_[i * d + j];
-    squares_[i] = static_cast<Real>(square);
-    Real value = squares_[i];
+    squares_[i] = static_cast<Real>(square / 2);
+    Real value = static_cast<Real>(square);
     if (form.kind == KernelForm::Kind::gaussian) value = 1;
     if (form.kind == KernelForm::Kind::polynomial)
       value = whole_power(static_cast<Real>(form.constant) + value, form.degree);
@@ -58,16 +92,44 @@ KernelPool<Real>::KernelPool(const double* matrix, size_t n) : n_(n), given_(mat
 }
 
 template <class Real>
+KernelPool<Real>::KernelPool(const KernelPool& all, const std::vector<uint32_t>& rows, std::vector<Pages<Real>> memory)
+    : gemm_(all.gemm_),
+      form_(all.form_),
+      n_(rows.size()),
+      d_(all.d_),
+      most_rows_(n_),
+      diagonal_(n_),
+      slabs_(std::move(memory)) {
+  for (size_t i = 0; i < n_; ++i) diagonal_[i] = all.diagonal_[rows[i]];
+  if (!all.given_.empty()) {
+    given_.resize(n_ * n_);
+    for (size_t i = 0; i < n_; ++i)
+      for (size_t j = 0; j < n_; ++j) given_[i * n_ + j] = all.given_[rows[i] * all.n_ + rows[j]];
+    return;
+  }
+  place_.assign(n_, -1);
+  for (uint32_t row : rows) {
+    points_.insert(points_.end(), all.points_.begin() + row * d_, all.points_.begin() + (row + 1) * d_);
+    squares_.push_back(all.squares_[row]);
+  }
+}
+
+template <class Real>
+size_t KernelPool<Real>::rows_per_slab() const {
+  return std::max<size_t>(slab_bytes / (n_ * sizeof(Real)), 1);
+}
+
+template <class Real>
 void KernelPool<Real>::form_row(Real square, const Real* squares, Real* g, size_t n) const {
   using L = Lanes<Real>;
   using V = typename L::V;
   if (form_.kind == KernelForm::Kind::polynomial)
     for (size_t k = 0; k < n; ++k) g[k] = whole_power(static_cast<Real>(form_.constant) + g[k], form_.degree);
   if (form_.kind != KernelForm::Kind::gaussian) return;
-  const V zero{}, half = all_lanes(Real(-0.5)), first = all_lanes(square);
+  const V zero{}, first = all_lanes(square);
   auto of = [&](V product, V other) {
-    const V distance = fused<Real>(all_lanes(Real(-2)), product, first + other);
-    return exponential(half * (distance > zero ? distance : zero));
+    const V exponent = product - (first + other);
+    return exponential_below_zero(exponent < zero ? exponent : zero);
   };
   size_t k = 0;
   for (; k + L::n <= n; k += L::n) store_lanes(g + k, of(load_lanes(g + k), load_lanes(squares + k)));
@@ -123,8 +185,9 @@ Real* KernelPool<Real>::slot_for(uint32_t row, size_t& n_busy) {
   ++n_busy;
   uint32_t chosen = static_cast<uint32_t>(slots_.size());
   if (slots_.size() < most_rows_) {
+    if (slots_.size() == slabs_.size() * rows_per_slab())
+      slabs_.push_back(pages<Real>(std::max(slab_bytes / sizeof(Real), n_)));
     slots_.emplace_back();
-    slots_.back().values.reset(new Real[n_]);
   } else {
     // The oldest of a few: an order of all of them would have to be kept.
     for (uint32_t tried = 0; tried < probes || chosen == slots_.size(); ++tried) {
@@ -138,7 +201,28 @@ Real* KernelPool<Real>::slot_for(uint32_t row, size_t& n_busy) {
   slots_[chosen].row = row;
   slots_[chosen].used = clock_;
   place_[row] = chosen;
-  return slots_[chosen].values.get();
+  return values_of(chosen);
+}
+
+// sums[k] += sum_t coefficients[t] k(rows[t], first + k), k < b. kept: where a row is written to, or nowhere.
+template <class Real>
+void KernelPool<Real>::add_new(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients,
+                               const std::vector<Real*>& kept, size_t first, size_t b, double* sums) const {
+  const std::unique_ptr<Real[]> tile(new Real[height * width]), chosen(new Real[height * d_]);
+  std::vector<const Real*> parts;
+  for (size_t top = 0; top < rows.size(); top += height) {
+    const size_t a = std::min(height, rows.size() - top);
+    for (size_t t = 0; t < a; ++t) std::copy_n(points_.data() + rows[top + t] * d_, d_, chosen.get() + t * d_);
+    products(chosen.get(), a, first, b, tile.get(), width);
+    parts.clear();
+    for (size_t t = 0; t < a; ++t) {
+      Real* row = tile.get() + t * width;
+      form_row(squares_[rows[top + t]], squares_.data() + first, row, b);
+      if (kept[top + t] != nullptr) std::copy_n(row, b, kept[top + t] + first);
+      parts.push_back(row);
+    }
+    add_multiples(parts, coefficients.data() + top, sums, b);
+  }
 }
 
 template <class Real>
@@ -149,43 +233,38 @@ void KernelPool<Real>::add(const std::vector<uint32_t>& rows, const std::vector<
     std::vector<const Real*> kept;
     std::vector<Real*> made;
     std::vector<double> of_kept, of_made;
-    std::vector<Real> chosen, squares;
+    std::vector<uint32_t> of;
     ++clock_;
     size_t n_busy = 0;
     for (size_t t = begin; t < end; ++t) {
       if (given_.empty() && place_[rows[t]] < 0) continue;
       ++n_busy;
       if (given_.empty()) slots_[place_[rows[t]]].used = clock_;
-      kept.push_back(given_.empty() ? slots_[place_[rows[t]]].values.get() : given_.data() + rows[t] * n_);
+      kept.push_back(given_.empty() ? values_of(place_[rows[t]]) : given_.data() + rows[t] * n_);
       of_kept.push_back(coefficients[t]);
     }
     for (size_t t = begin; t < end && given_.empty(); ++t) {
       if (place_[rows[t]] >= 0) continue;
       made.push_back(slot_for(rows[t], n_busy));
       of_made.push_back(coefficients[t]);
-      chosen.insert(chosen.end(), points_.begin() + rows[t] * d_, points_.begin() + (rows[t] + 1) * d_);
-      squares.push_back(squares_[rows[t]]);
+      of.push_back(rows[t]);
     }
     n_made += made.size();
     n_reused += kept.size();
     auto work = [&](size_t block) {
       const size_t first = block * width, b = std::min(width, n_ - first);
       double sums[width] = {};
-      std::vector<Real> tile(made.size() * width);
-      if (!made.empty()) products(chosen.data(), made.size(), first, b, tile.data(), width);
-      for (size_t t = 0; t < made.size(); ++t) {
-        Real* row = tile.data() + t * width;
-        form_row(squares[t], squares_.data() + first, row, b);
-        if (made[t] != nullptr) std::copy_n(row, b, made[t] + first);
-        add_multiple(of_made[t], row, sums, b);
-      }
-      for (size_t t = 0; t < kept.size(); ++t) add_multiple(of_kept[t], kept[t] + first, sums, b);
+      if (!of.empty()) add_new(of, of_made, made, first, b, sums);
+      std::vector<const Real*> parts;
+      for (const Real* row : kept) parts.push_back(row + first);
+      add_multiples(parts, of_kept.data(), sums, b);
       for (size_t k = 0; k < b; ++k) f[first + k] += sums[k];
     };
     try {
       crew.for_each_block((n_ + width - 1) / width, work);
     } catch (...) {  // rows that were begun are not whole
       slots_.clear();
+      slabs_.clear();
       std::fill(place_.begin(), place_.end(), -1);
       throw;
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../kernels.hpp"
+#include "../pages.hpp"
 
 namespace certifit::margin {
 
@@ -20,6 +21,8 @@ class KernelPool {
   KernelPool(GemmOf<Real> gemm, const KernelForm& form, const double* points, size_t n, size_t d, size_t most_rows);
   // matrix: n x n, symmetric; a copy is kept.
   KernelPool(const double* matrix, size_t n);
+  // Some of the rows of another pool, each as often as it is named. memory: what pools before it used.
+  KernelPool(const KernelPool& all, const std::vector<uint32_t>& rows, std::vector<Pages<Real>> memory);
 
   size_t n_rows() const { return n_; }
   Real diagonal(size_t i) const { return diagonal_[i]; }
@@ -27,28 +30,36 @@ class KernelPool {
   // K[s * stride + t] = k(rows[s], rows[t]).
   void among(const std::vector<uint32_t>& rows, Real* K, size_t stride, Crew& crew) const;
 
-  // f[i] += sum_t coefficients[t] k(rows[t], i) for every i; sums in float64.
+  // f[i] += sum_t coefficients[t] k(rows[t], i) for every i; eight terms are added in Real, then in float64.
   void add(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients, double* f, Crew& crew);
+
+  // Memory of pools of some of the rows, which come one after the other.
+  std::vector<Pages<Real>> memory_of_parts;
+  std::vector<Pages<Real>> released() { return std::move(slabs_); }
 
   size_t n_made = 0, n_reused = 0;  // rows of the matrix that were computed, and that were still there
 
  private:
   struct Slot {
-    std::unique_ptr<Real[]> values;
     uint32_t row = 0;
     uint64_t used = 0;  // when it was asked for last
   };
 
+  void add_new(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients,
+               const std::vector<Real*>& kept, size_t first, size_t b, double* sums) const;
   void form_row(Real square, const Real* squares, Real* g, size_t n) const;
   void products(const Real* A, size_t a, size_t first, size_t b, Real* C, size_t stride) const;
   Real* slot_for(uint32_t row, size_t& n_busy);
+  size_t rows_per_slab() const;
+  Real* values_of(size_t slot) { return slabs_[slot / rows_per_slab()].get() + slot % rows_per_slab() * n_; }
 
   GemmOf<Real> gemm_ = nullptr;
   KernelForm form_{KernelForm::Kind::linear};
   size_t n_, d_ = 0, most_rows_ = 0;
-  std::vector<Real> points_, squares_, given_, diagonal_;
-  std::vector<int64_t> place_;  // of a row among the slots, -1 where it is not kept
+  std::vector<Real> points_, squares_, given_, diagonal_;  // squares: |x|^2 / 2
+  std::vector<int64_t> place_;                             // of a row among the slots, -1 where it is not kept
   std::vector<Slot> slots_;
+  std::vector<Pages<Real>> slabs_;  // the values of the slots, many rows of a slab
   uint64_t clock_ = 0, probe_ = 12345;
 };
 

@@ -12,6 +12,9 @@ namespace {
 
 constexpr double share_of_violation = 0.1;  // to which a working set is solved
 constexpr size_t steps_per_variable = 200;
+constexpr size_t largest_matrix = 1024;  // of a working set whose whole matrix is made
+constexpr size_t largest_part = 4096;    // of the variables that are a problem of their own
+constexpr size_t most_inner_rounds = 200;
 
 // The state of a run: which variables may move, and what F they have.
 struct Position {
@@ -49,12 +52,14 @@ struct Position {
   }
 };
 
-// The working set: the newer half of the one before, and those that violate most on either side.
+// The working set: all that may yet move, where they are few; else the newer half of the set before, and those that
+// violate most on either side.
 class Chooser {
  public:
   Chooser(size_t n, size_t size, std::vector<uint32_t>& set) : size_(std::min(n, size)), is_in_(n, 0), set_(set) {}
 
   void choose(const Position& at, std::pair<double, double> ends) {
+    if (take_all(at, ends)) return;
     rising_.clear();
     falling_.clear();
     for (size_t t = 0; t < at.of.n; ++t) {
@@ -75,6 +80,20 @@ class Chooser {
   void forget() { set_.clear(); }
 
  private:
+  // The variables that violate, or would if the ends moved by their distance; false where they are too many.
+  bool take_all(const Position& at, std::pair<double, double> ends) {
+    const double apart = ends.second - ends.first, low = ends.first - 0.25 * apart, high = ends.second + 0.25 * apart;
+    if (!(apart > 0) || at.of.n <= largest_part) return false;
+    few_.clear();
+    for (size_t t = 0; t < at.of.n && few_.size() <= largest_part; ++t) {
+      const double F = at.F(t);
+      if ((at.rises(t) && F < high) || (at.falls(t) && F > low)) few_.push_back(static_cast<uint32_t>(t));
+    }
+    if (few_.size() > largest_part) return false;
+    set_ = few_;
+    return true;
+  }
+
   using Candidates = std::vector<std::pair<double, uint32_t>>;
 
   void take(Candidates& from, size_t most) {
@@ -93,47 +112,94 @@ class Chooser {
   std::vector<char> is_in_;
   std::vector<uint32_t>& set_;
   Candidates rising_, falling_;
+  std::vector<uint32_t> few_;
 };
 
 // What the steps on a working set changed, by row of the kernel.
 struct Changes {
   std::vector<uint32_t> rows;
   std::vector<double> coefficients;
+
+  void add(uint32_t row, double coefficient) {
+    if (rows.empty() || rows.back() != row) {
+      rows.push_back(row);
+      coefficients.push_back(0.0);
+    }
+    coefficients.back() += coefficient;
+  }
 };
 
+// The variables of a working set, each with a row of its own.
+struct Part {
+  std::vector<uint32_t> row, of;  // of: rows of the whole problem
+  std::vector<double> sign, target, bound, a, f;
+
+  Part(const Position& at, const std::vector<uint32_t>& set) {
+    for (uint32_t t : set) {
+      row.push_back(static_cast<uint32_t>(row.size()));
+      of.push_back(at.of.row[t]);
+      sign.push_back(at.of.sign[t]);
+      target.push_back(at.of.target[t]);
+      bound.push_back(at.of.bound[t]);
+      a.push_back(at.a[t]);
+      f.push_back(at.f[at.of.row[t]]);
+    }
+  }
+  size_t size() const { return row.size(); }
+};
+
+// Steps of two variables on the whole matrix of a part; how many.
 template <class Real>
-Changes solve_set(const KernelPool<Real>& pool, const Position& at, const std::vector<uint32_t>& set, double tolerance,
-                  size_t most_steps, double* a, size_t& n_steps, Crew& crew) {
-  const Variables& of = at.of;
-  Pairs<Real> pairs(set.size());
-  std::vector<uint32_t> rows(set.size());
-  for (size_t s = 0; s < set.size(); ++s) rows[s] = of.row[set[s]];
-  pool.among(rows, pairs.K.data(), pairs.stride, crew);
-  for (size_t s = 0; s < set.size(); ++s) {
-    const uint32_t t = set[s];
-    pairs.a[s] = a[t];
-    pairs.sign[s] = of.sign[t];
-    pairs.bound[s] = of.bound[t];
-    pairs.diagonal[s] = pool.diagonal(rows[s]);
-    pairs.F[s] = static_cast<Real>(at.F(t));
+size_t step_in_pairs(KernelPool<Real>& pool, Part& part, bool has_intercept, double tolerance, size_t most_steps,
+                     Crew& crew) {
+  Pairs<Real> pairs(part.size());
+  pool.among(part.of, pairs.K.data(), pairs.stride, crew);
+  pairs.a = part.a;
+  pairs.sign = part.sign;
+  pairs.bound = part.bound;
+  for (size_t s = 0; s < part.size(); ++s) {
+    pairs.diagonal[s] = pool.diagonal(part.of[s]);
+    pairs.F[s] = static_cast<Real>(part.f[s] - part.target[s]);
     pairs.admit(s);
   }
-  n_steps = pairs.run(tolerance, std::min(most_steps, steps_per_variable * set.size()), of.has_intercept, crew);
-  std::vector<std::pair<uint32_t, double>> changed;
-  for (size_t s = 0; s < set.size(); ++s) {
-    const uint32_t t = set[s];
-    if (pairs.a[s] == a[t]) continue;
-    changed.push_back({of.row[t], of.sign[t] * (pairs.a[s] - a[t])});
-    a[t] = pairs.a[s];
-  }
+  const size_t n = pairs.run(tolerance, std::min(most_steps, steps_per_variable * part.size()), has_intercept, crew);
+  part.a = pairs.a;
+  return n;
+}
+
+// A part too large for its whole matrix is a problem of its own, with rows as short as the part; the number of steps.
+template <class Real>
+size_t step_in_sets(KernelPool<Real>& pool, Part& part, bool has_intercept, double tolerance, size_t most_steps,
+                    Crew& crew) {
+  KernelPool<Real> own(pool, part.of, std::move(pool.memory_of_parts));
+  const Variables variables{part.size(),        part.row.data(),   part.sign.data(),
+                            part.target.data(), part.bound.data(), has_intercept};
+  std::vector<uint32_t> set;
+  std::vector<Round> rounds;
+  solve_dual(own, variables, {tolerance, most_steps, most_inner_rounds, largest_matrix}, part.a.data(), part.f.data(),
+             set, rounds, crew);
+  pool.memory_of_parts = own.released();
+  size_t n = 0;
+  for (const Round& round : rounds) n += round.n_steps;
+  return n;
+}
+
+template <class Real>
+Changes solve_set(KernelPool<Real>& pool, const Position& at, const std::vector<uint32_t>& set, double tolerance,
+                  size_t most_steps, double* a, size_t& n_steps, Crew& crew) {
+  const Variables& of = at.of;
+  Part part(at, set);
+  const auto step = part.size() > largest_matrix ? step_in_sets<Real> : step_in_pairs<Real>;
+  n_steps = step(pool, part, of.has_intercept, tolerance, most_steps, crew);
+  std::vector<std::pair<uint32_t, uint32_t>> changed;  // row, place in the set
+  for (uint32_t s = 0; s < set.size(); ++s)
+    if (part.a[s] != a[set[s]]) changed.push_back({part.of[s], s});
   std::sort(changed.begin(), changed.end());
   Changes out;
-  for (const auto& [row, coefficient] : changed) {
-    if (out.rows.empty() || out.rows.back() != row) {
-      out.rows.push_back(row);
-      out.coefficients.push_back(0.0);
-    }
-    out.coefficients.back() += coefficient;
+  for (const auto& [row, s] : changed) {
+    const uint32_t t = set[s];
+    out.add(row, of.sign[t] * (part.a[s] - a[t]));
+    a[t] = part.a[s];
   }
   return out;
 }

@@ -240,3 +240,11 @@ def test_rounding_of_small_values_is_no_asymmetry():
     assert matrix_test(K)
     K[0, 1] = 1e-3
     assert matrix_test(K).pair == (0, 1)
+
+
+def test_a_gaussian_is_the_exponential_to_two_units_in_the_last_place_and_zero_far_away():
+    x = np.arange(2400.0) / 64  # half the square has no rounding
+    K = ks.Gaussian(1.0).times(x[:, None], np.zeros((1, 1)), np.ones((1, 1)))[:, 0]
+    exact = np.exp(-(np.longdouble(x) ** 2) / 2)
+    assert np.all(np.abs(K - exact) <= 2 * np.spacing(exact.astype(np.float64)))
+    assert ks.Gaussian(1.0).times(np.array([[38.0]]), np.zeros((1, 1)), np.ones((1, 1)))[0, 0] == 0.0

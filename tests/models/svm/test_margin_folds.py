@@ -10,8 +10,11 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import StratifiedKFold
 
 import certifit as cf
+from certifit.data.source import Block, Memory
 from certifit.models.folds import Candidates, RowFolds
+from certifit.models.kernel.task import KernelRows
 from certifit.models.svm import folds
+from certifit.models.svm.solver import Pool
 from certifit.selection.folds.engine import offered_scores
 from certifit.selection.folds.rows import Rows
 from certifit.selection.folds.splits import rounds_of
@@ -116,3 +119,12 @@ def test_scores_that_need_more_than_the_class_are_refitted(two):
     assert offered_scores(cf.SVC(), rows, rounds, [{}], "accuracy") is not None
     search = cf.CrossValidated(cf.SVC(), {"alpha": [0.01, 0.1]}, cv=CV, scoring="roc_auc").fit(X, y)
     assert search.best_score_ > 0.7
+
+
+def test_a_fit_that_needs_float64_leaves_the_rows_that_others_share_in_float32(two):
+    X, _, _ = two
+    rows = KernelRows(Memory.of(Block(X, None, None)), KERNEL)
+    pool = Pool(rows, np.arange(len(X)), 1e6, is_shared=True)
+    wide = pool.widened()
+    assert pool.is_single and not wide.is_single
+    assert wide.widened() is wide

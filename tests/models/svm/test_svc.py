@@ -183,3 +183,16 @@ def test_a_kernel_that_is_not_mercer_is_refused():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="Mercer"):
         cf.SVC(kernel=lambda A, B: -(A @ B.T)).fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.slow
+def test_rows_that_may_yet_move_are_solved_apart_and_the_fit_is_proven_with_the_same_bits_for_any_threads():
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(5000, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=5000) > 0, 1, -1)
+    fits = []
+    for n in (1, 2):
+        with cf.threads(n):
+            fits.append(cf.SVC(cf.alpha_from_C(1.0, 5000), kernel=cf.kernels.Gaussian(1.0)).fit(X, y))
+    assert fits[0].certificate_.holds and fits[0].certificate_.violation <= 1e-3
+    assert np.array_equal(fits[0].dual_coef_, fits[1].dual_coef_)

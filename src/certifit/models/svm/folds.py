@@ -94,7 +94,7 @@ def _fill(table: Table, part: MarginPart, splits: Splits) -> bool:
     for split, weight in enumerate(weights):
         if is_own:
             seen, pool = rows.seen_as(points_of(part.kernel, weight)), None
-        pool = pool or Pool(seen, np.arange(rows.n_points), part.limits.cache_bytes)
+        pool = pool or Pool(seen, np.arange(rows.n_points), part.limits.cache_bytes, is_shared=True)
         for place, scores in zip(part.kernel.places, _fits(part, seen, pool, weight), strict=True):
             every = np.full((rows.n_rows, part.n_classes), np.nan)
             every[rows.seen] = scores

@@ -57,7 +57,8 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
         "smo" is the textbook method of two multipliers at a time, one step per row of `history_`: first and second, the
         rows of the pair; their multipliers before and after; the dual objective, which never falls. For small data.
     cache_size : float > 0, default 200
-        Megabytes of rows of the kernel that are kept during the fit.
+        Most megabytes of rows of the kernel that are kept during the fit, or during all fits of cross-validation.
+        Points of 64 columns or fewer need none in one fit: their rows are made again as fast.
     encoder : as for LinearRegression
     tol : float >= 0, default 1e-4
         Largest gap, relative to the objective, that counts as converged.

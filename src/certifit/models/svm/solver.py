@@ -8,6 +8,7 @@ in float64.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -23,6 +24,7 @@ from certifit.models.svm.task import Machine, MarginRun, MarginState, MarginTask
 from certifit.runtime import check_memory, core, n_threads, one_blas_thread
 
 WORKING_SET = 1024
+CHEAP = 64  # columns: a row of the kernel of so few is made again rather than kept
 VIOLATION = 1e-3  # of the conditions, to begin with
 CLOSER = 0.25
 ENOUGH = 0.5  # of tol: the certificate adds its roundings
@@ -50,9 +52,12 @@ def _gemm(is_single: bool) -> object:
 
 
 class Pool:
-    """Rows of the matrix of a kernel among some rows, as many of them kept as fit into so many bytes."""
+    """Rows of the matrix of a kernel among some rows, as many of them kept as fit into so many bytes.
 
-    def __init__(self, rows: KernelRows, places: Array, cache_bytes: float) -> None:
+    Rows of few columns are made as fast as memory is handed out: they are kept only where several fits share them.
+    """
+
+    def __init__(self, rows: KernelRows, places: Array, cache_bytes: float, *, is_shared: bool = False) -> None:
         self._form: tuple[str, float, int] = ("linear", 0.0, 1)
         self._points: Array | None = None
         self._matrix: Array | None = None
@@ -64,14 +69,18 @@ class Pool:
         else:
             self._matrix = rows.matrix if is_all else np.ascontiguousarray(rows.matrix[np.ix_(places, places)])
         self.n, self.cache_bytes = n, cache_bytes
+        self.keeps_rows = is_shared or rows.points.shape[1] > CHEAP
         largest = float(rows.sizes(rows.points).max(initial=0.0)) ** 2
         self.is_single = SINGLE[0] < largest < SINGLE[1]
         self._pool: object | None = None
 
-    def widen(self) -> bool:
-        """Use float64 from now on; False where it does already."""
-        was_single, self.is_single, self._pool = self.is_single, False, None
-        return was_single
+    def widened(self) -> Pool:
+        """The same rows in float64; others that share this pool keep theirs."""
+        if not self.is_single:
+            return self
+        wide = copy(self)
+        wide.is_single, wide._pool = False, None
+        return wide
 
     @property
     def pool(self) -> object:
@@ -81,7 +90,7 @@ class Pool:
                 self._pool = core.margin_given_pool(self.is_single, np.ascontiguousarray(self._matrix))
             else:
                 row = self.n * (4 if self.is_single else 8)
-                kept = min(int(self.cache_bytes / row), self.n)
+                kept = min(int(self.cache_bytes / row), self.n) if self.keeps_rows else 0
                 check_memory(float(kept) * row, f"A cache of {kept:,} rows of a kernel", "Lower cache_size.")
                 self._pool = core.margin_pool(_gemm(self.is_single), self.is_single, *self._form, self._points, kept)
         return self._pool
@@ -227,9 +236,11 @@ def solve_machine(
         closeness = closeness if is_close else min(closeness, violation) * CLOSER
         is_stuck = not violation <= PROGRESS * at.violation or end == "stalled"
         at.violation = violation
-        if (is_stuck or closeness < LEAST_SINGLE * machine.unit) and not pool.widen() and is_stuck:
-            reason = "Rounding in float64 prevents more. Raise alpha, or standardise columns."
-            break
+        if is_stuck or (is_exact and closeness < LEAST_SINGLE * machine.unit):
+            if is_stuck and not pool.is_single:
+                reason = "Rounding in float64 prevents more. Raise alpha, or standardise columns."
+                break
+            pool = pool.widened()
     if is_exact and not record.steps.is_over:
         sharpen(task, machine, places, local, at)
     return Solved(at.a, at.f, intercept_of(machine, local, at.a, at.f), reason)
