@@ -133,8 +133,11 @@ def test_bounds_hold_the_rounding_of_gaussians_far_from_0(offset, spread):
 
 def test_what_is_not_mercer_is_refused_with_the_reason():
     k = ks.Linear()
-    for make in (lambda: -1 * k, lambda: k + (-2.0), lambda: k.polynomial((1.0, -1.0))):
+    for make in (lambda: -1 * k, lambda: -k, lambda: k + (-2.0), lambda: k.polynomial((1.0, -1.0))):
         with pytest.raises(ValueError, match="c'Gc would change its sign"):
+            make()
+    for make in (lambda: k - 1, lambda: 1 - k, lambda: k - ks.Gaussian(1.0)):
+        with pytest.raises(ValueError, match="c'Gc could be below 0"):
             make()
     with pytest.raises(ValueError, match="only whole powers"):
         k**0.5
@@ -163,10 +166,12 @@ def test_a_users_function_is_refuted_by_a_vector_or_a_pair():
 
 def test_the_map_of_a_matrix_gives_the_kernel_back():
     kernel = ks.Gaussian(1.0) + ks.Linear()
-    phi = ks.GramMap(kernel, X[:60])
+    phi = kernel.map(X[:60])
     features = phi(X[:60])
     np.testing.assert_allclose(features @ features.T, kernel(X[:60], X[:60]), atol=1e-8)
-    assert ks.GramMap(ks.Linear(), X[:60])(Z).shape == (len(Z), 3)  # as many features as the kernel needs
+    assert ks.Linear().map(X[:60])(Z).shape == (len(Z), 3)  # as many features as the kernel needs
+    with pytest.raises(ValueError, match="c'Gc = "):
+        ks.Function(lambda A, B: np.abs(A[:, :1] - B[:, :1].T)).map(X[:20])
 
 
 def test_maps_of_the_notes_are_their_kernels():

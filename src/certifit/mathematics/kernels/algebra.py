@@ -16,12 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite
 from numbers import Real
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.tiles import tiled
+
+if TYPE_CHECKING:
+    from certifit.mathematics.kernels.mercer import GramMap
 
 UNIT = 2.0**-53
 RowFunction = Callable[[Array], Array]
@@ -143,6 +146,15 @@ class Kernel(ABC):
 
     __rmul__ = __mul__
 
+    def __sub__(self, other: Kernel | float) -> NoReturn:
+        raise ValueError(f"{self} - {other} need not be Mercer: c'Gc could be below 0. Add kernels and numbers >= 0.")
+
+    def __rsub__(self, other: Kernel | float) -> NoReturn:
+        raise ValueError(f"{other} - {self} need not be Mercer: c'Gc could be below 0. Add kernels and numbers >= 0.")
+
+    def __neg__(self) -> Kernel:
+        return self * -1.0
+
     def __pow__(self, power: int) -> Kernel:
         from certifit.mathematics.kernels.rules import Power
 
@@ -177,6 +189,12 @@ class Kernel(ABC):
         from certifit.mathematics.kernels.rules import OnColumns
 
         return OnColumns(self, tuple(int(j) for j in columns))
+
+    def map(self, X: Array) -> GramMap:
+        """phi with phi(x)'phi(z) = k(x, z) on the points X; a ValueError with the vector where they refute k."""
+        from certifit.mathematics.kernels.mercer import GramMap
+
+        return GramMap(self, X)
 
 
 def checked_factor(value: float) -> float:
