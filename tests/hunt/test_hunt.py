@@ -88,6 +88,7 @@ REPLAYED = (  # cases with a finding once
     ("Ridge", 9700, 80207),  # a column that others make up exactly, by multiples that sums of rounded rows tell
     ("PCA", 10100, 23176),  # the square of a constant column beyond float64, with a warning before its refusal
     ("KernelRidge", 10100, 29959),  # multipliers below the normal numbers, times a kernel of 1e300
+    ("SVR", 12000, 11248),  # a bound of 1e200 times a slack of 1e150, with a warning
     ("GLM Poisson", 12000, 862),  # a score of -5e-18, rounded to one that the square root's link takes
     ("HuberRegressor", 11000, 922),  # the penalty of the columns given, kept beside those of what is left of them
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal

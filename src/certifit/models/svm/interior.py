@@ -86,7 +86,7 @@ class CentralPath:
         q = -self.level / machine.unit
         self.s = machine.unit * (q + np.sqrt(q * q + 0.36)) / 2
         self.t = self.s - machine.unit * q
-        self.a = self.bound * self.t / (self.s + self.t)
+        self.a = self.bound * (self.t / (self.s + self.t))  # a bound of 1e200 times a slack of 1e150 is none
 
     def products(self, v: Array) -> Array:
         """sign_t (x_t, 1)'v."""
