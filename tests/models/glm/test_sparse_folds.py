@@ -67,6 +67,7 @@ def test_dense_columns_are_refitted(no_hessians):
     assert folds_of(cf.LogisticRegression(), X.toarray(), y, cells, [{"alpha": 0.1}]) is None
 
 
+@pytest.mark.slow
 def test_a_path_begun_from_the_fits_before_has_the_weights_of_refits():
     """Twelve alphas, one of them twice: a polynomial through equal places has no value, and the fit goes on without."""
     X, y, cells = words()
