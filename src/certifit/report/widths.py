@@ -8,7 +8,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.evaluation.pictures.local import drawn_widths
-from certifit.models.local.about import MOST_LEFT_OUT
+from certifit.models.local.about import n_left_out
 from certifit.report import svg, text
 from certifit.report.facts import Fit
 from certifit.report.text import Table
@@ -46,7 +46,9 @@ def _sentences(model: Any, taus: Array, errors: Array, finite: Array, n_singular
     sentences = [f"The width is tau = {tau}; the fit is worth {degrees} parameters."]
     if len(taus):
         best = int(np.argmin(errors))
-        which = f" of {MOST_LEFT_OUT:,} rows" if len(model.X_fit_) > MOST_LEFT_OUT else ""
+        n_rows = len(model.X_fit_)
+        n_left = n_left_out(n_rows, model.local_coef_.shape[1])
+        which = f" of {n_left:,} rows" if n_left < n_rows else ""
         sentences.append(
             f"Of {len(taus)} widths the least mean squared error by leave-one-out{which} is "
             f"{text.number(errors[best])}, at tau = {text.number(taus[best])}."

@@ -122,11 +122,18 @@ def test_of_many_rows_some_are_left_out_and_predicted_from_all_others(monkeypatc
     X, y, _ = rows(90)
     task, taus = _task(X, y), np.array([0.3, 0.8, 2.0])
     every = np.square(left_out(task.rows, taus))
-    monkeypatch.setattr(solver, "MOST_LEFT_OUT", 30)
+    monkeypatch.setattr(solver, "n_left_out", lambda n_rows, n_unknowns: 30)
     places = solver.points_of(90, 30)
     curve = solver.width_errors(task.rows, task.share, taus)
     assert len(places) == 30
     assert curve[:, 1] == pytest.approx(every[:, places].mean(axis=1) / task.rows.y_scale**2, rel=1e-9)
+
+
+def test_so_many_rows_are_left_out_as_their_fits_allow():
+    from certifit.models.local.about import n_left_out
+
+    assert [n_left_out(n, 2) for n in (100, 2048, 20_000)] == [100, 2048, 2048]
+    assert n_left_out(20_000, 14) == 256 < n_left_out(20_000, 6) < 2048
 
 
 def test_a_far_query_has_the_fit_of_exact_arithmetic():

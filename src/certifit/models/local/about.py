@@ -32,9 +32,16 @@ SOLVED = Goal(
     "The local equations are not solved",
     is_derived=True,
 )
-MOST_LEFT_OUT = 2048  # rows that are left out, one at a time, to choose tau
+LEAST_LEFT_OUT, MOST_LEFT_OUT = 256, 2048  # rows that are left out, one at a time, to choose tau
+LEFT_OUT_WORK = 7e8  # of all of them, in rows x terms^2: some 20 s for 14 widths
 WEIGHTS = {"gaussian": "exp(-|x_i - x|^2 / (2 tau^2))", "tricube": "(1 - (|x_i - x| / tau)^3)^3, 0 beyond tau"}
 TERMS = ("constant", "linear", "quadratic")
+
+
+def n_left_out(n_rows: int, n_unknowns: int) -> int:
+    """Rows that are left out to choose tau: all, 2,048 at most, and down to 256 where their fits would take long."""
+    room = int(LEFT_OUT_WORK / (n_rows * (8 + n_unknowns**2)))
+    return min(n_rows, max(LEAST_LEFT_OUT, min(MOST_LEFT_OUT, room)))
 
 
 def _objective(told: Told) -> str:

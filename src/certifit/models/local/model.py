@@ -55,7 +55,7 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
     tau : float > 0 or None, default None
         Width of the weights, in standard deviations of the columns. None: that of least squared error by exact
         leave-one-out among 14 widths, all in one run; curve_ has all errors. Of more than 2,048 distinct rows, 2,048
-        are left out in turn, each predicted from all others.
+        are left out in turn, each predicted from all others; down to 256 where columns are many and that takes long.
     weights : {"gaussian", "tricube"} or a function, default "gaussian"
         A function takes an array of distances / tau and gives a number >= 0 for each.
     terms : {"constant", "linear", "quadratic"} or a function, default "linear"

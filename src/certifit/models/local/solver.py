@@ -13,7 +13,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
-from certifit.models.local.about import MOST_LEFT_OUT
+from certifit.models.local.about import n_left_out
 from certifit.models.local.task import LocalRows, LocalState, LocalTask, points_of
 from certifit.runtime import check_work, core, n_threads
 
@@ -123,7 +123,7 @@ def width_errors(rows: LocalRows, share: Array, taus: Array) -> Array:
 
     Each error is that of the fit to all other rows. Of many rows, some at equal steps in their order are left out.
     """
-    places = points_of(len(rows.y), MOST_LEFT_OUT)
+    places = points_of(len(rows.y), n_left_out(len(rows.y), rows.n_terms + 1))
     weight = share[places] / share[places].sum()
     with np.errstate(over="ignore"):
         means = np.square(left_out(rows, taus, places=places)) @ weight / np.float64(rows.y_scale) ** 2
