@@ -186,6 +186,10 @@ class Converted:
     errors: Array
     intercept_error: float
 
+    def off_by(self, largest: Array) -> float:
+        """The most that a score is off. largest: entries of the columns of the basis, in size."""
+        return float(self.errors @ largest) + self.intercept_error
+
 
 @dataclass(frozen=True)
 class SomeColumns:

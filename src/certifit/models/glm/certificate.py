@@ -31,6 +31,7 @@ from certifit.models.least_squares.certificate import certify as certify_squares
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
+from certifit.statistics.gram import ColumnSizes
 from certifit.statistics.remainders import literal_columns
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY
 
@@ -166,8 +167,8 @@ class CurvatureBound:
         return relative_to(self.excess, self.base.scale)
 
 
-def bound_at(task: GlmTask, point: Array, tolerance: float) -> CurvatureBound:
-    """By the Hessian at the point."""
+def bound_at(task: GlmTask, point: Array, tolerance: float, off: float = 0.0) -> CurvatureBound:
+    """By the Hessian at the point. off: the most that a score there differs from that of the state."""
     sums = task.sums(point, hessian=True)
     whole = task.of_sums(sums, point)
     assert whole.hessian is not None and sums.largest is not None
@@ -177,6 +178,7 @@ def bound_at(task: GlmTask, point: Array, tolerance: float) -> CurvatureBound:
     if curvature.condition <= FIRM:  # the rows settle all directions: weak penalties cost nothing beside them
         weak = np.zeros_like(weak)
     at, price = _without(task, whole, point, weak)
+    price += _price_of(here, off)
     assert at.hessian is not None
     if weak.any():
         curvature = Curvature(at.hessian)
@@ -207,7 +209,11 @@ def _moved_by(near: Related, at: ScorePoint) -> float:
     The point is one of the columns kept but for scores that the remainders move.
     """
     unit = near.found.scale[near.found.columns] / at.task.scaling.scale[near.columns]
-    moved = float(near.found.largest / unit @ np.abs(at.point[near.columns]))
+    return _price_of(at, float(near.found.largest / unit @ np.abs(at.point[near.columns])))
+
+
+def _price_of(at: ScorePoint, moved: float) -> float:
+    """What scores that move by so much add to the objective: |l'| m + l'' m^2, of a curvature that doubles at most."""
     return float(at.slope * moved + at.curved * moved * moved * np.exp(min(moved, 1.0)))
 
 
@@ -222,9 +228,11 @@ def _literal(task: GlmTask, state: Weights, near: Related, bound: CurvatureBound
     if rows is None:
         return np.inf
     converted = rows.basis.converted(state.coef, state.intercept)
+    sizes: ColumnSizes = rows.source.reduce(ColumnSizes.of)
     size, free = len(converted.coef), np.full(len(converted.coef), np.inf)
     other = GlmTask(rows.source, task.loss, Strengths(0.0, 0.0, np.ones(size), -free, free), task.fit_intercept)
-    there = bound_at(other, other.to_point(Weights(converted.coef, converted.intercept)), 0.0)
+    point = other.to_point(Weights(converted.coef, converted.intercept))
+    there = bound_at(other, point, 0.0, off=converted.off_by(sizes.columns))
     if there.related is not None or there.is_local:
         return np.inf
     return relative_to(there.excess + _weak_price(task, state), bound.base.scale)

@@ -35,6 +35,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics.factor import Curvature
+from certifit.statistics.gram import ColumnSizes
 from certifit.statistics.remainders import literal_columns
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.softmax import Mixture
@@ -150,7 +151,7 @@ def _by_curvature(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) ->
         curvature = Curvature(whole.reshape(len(kept) * task.n_classes, -1))
         unit = near.found.scale[near.found.columns] / task.scaling.scale[near.columns]
         moved = float(near.found.largest / unit @ np.abs(point.reshape(task.shape)[near.columns]).max(axis=1))
-        price += 2 * moved * min(1.0, at.loss) + moved * moved  # slopes of a row are 2 (1 - p) in sum, at most
+        price += _price_of(at, moved)
     decrement = _decrement(rest, point, at if rest is task else rest.evaluate(point), curvature, aim, kept)
     is_tilted = rest is not task and near is None
     if is_tilted:
@@ -165,6 +166,11 @@ def _by_curvature(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) ->
     return Bound(decrement.excess() + price, rounding, curvature.condition, curvature.n_flat, is_far, near, is_tilted)
 
 
+def _price_of(at: Evaluated, moved: float) -> float:
+    """What scores that move by so much add to the objective: slopes of a row are 2 (1 - p) in sum, at most."""
+    return 2 * moved * min(1.0, at.loss) + moved * moved
+
+
 def _literal(task: SoftmaxTask, state: SoftmaxWeights, near: Related, base: Base) -> float:
     """How far the objective can be above its minimum over all weights, relative; inf where that is not known."""
     if near.found.n_columns < state.coef.shape[1]:
@@ -176,10 +182,12 @@ def _literal(task: SoftmaxTask, state: SoftmaxWeights, near: Related, base: Base
     other = SoftmaxTask(rows.source, task.n_classes, 0.0, task.fit_intercept)
     there = SoftmaxWeights(np.array([one.coef for one in converted]), np.array([one.intercept for one in converted]))
     point, _ = _parted(other, there)
-    bound = _by_curvature(other, point, other.evaluate(point), 0.0)
+    at, sizes = other.evaluate(point), rows.source.reduce(ColumnSizes.of)
+    bound = _by_curvature(other, point, at, 0.0)
     if bound.related is not None:
         return np.inf
-    price = float(task.l2 @ np.square(task.to_point(state).reshape(task.shape)).sum(axis=1)) / 2
+    price = _price_of(at, max(one.off_by(sizes.columns) for one in converted))
+    price += float(task.l2 @ np.square(task.to_point(state).reshape(task.shape)).sum(axis=1)) / 2
     return relative_to(bound.excess + price, base.scale)
 
 
