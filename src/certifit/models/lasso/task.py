@@ -59,7 +59,10 @@ class Strengths:
     upper: Array
 
     def penalty(self, spreads: Array, target: float) -> ElasticPenalty:
-        """As strengths of single columns: l1 those of weights times spreads, l2 of their squares over the target's."""
+        """As strengths of single columns: l1 those of weights times spreads, l2 of their squares over the target's.
+
+        spreads: times the scale of the columns for strengths on scaled ones.
+        """
         with np.errstate(over="ignore", under="ignore"):
             l1 = self.alpha * self.l1_ratio * self.factors * spreads
             l2 = self.alpha * (1 - self.l1_ratio) * self.factors * spreads * (spreads / target)
@@ -188,22 +191,21 @@ class LassoTask(ABC):
         places = np.flatnonzero(cut & (state.coef != 0))
         if not len(places):
             return 0.0
-        penalty = self.strengths.penalty(self.spreads, self.target_spread)
+        y_scale = self.scaling.y_scale
         with np.errstate(over="ignore", under="ignore"):
-            w = np.abs(state.coef[places] * self.scaling.y_scale)
-            beyond = (
-                penalty.l1[places] @ (w * self.scaling.y_scale) + np.sum((np.sqrt(penalty.l2[places]) * w) ** 2) / 2
-            )
+            p = self.strengths.penalty(self.spreads * np.abs(state.coef * y_scale), self.target_spread)
+            beyond = np.sum(p.l1[places]) * y_scale + np.sum(p.l2[places]) / 2
         return float(min(beyond, LARGEST_PENALTY))
 
     @cached_property
     def penalty(self) -> ElasticPenalty:
         """The penalty on scaled weights, of the objective times y_scale^2."""
-        p, s = self.strengths.penalty(self.spreads, self.target_spread), self.scaling
+        s = self.scaling
         with np.errstate(over="ignore", under="ignore"):
+            p = self.strengths.penalty(self.spreads * s.scale, self.target_spread)  # squares of 1e-180 would vanish
             lower, upper = (bound * s.y_scale / s.scale for bound in (p.lower, p.upper))
-            l1, l2 = p.l1 * s.scale * s.y_scale, p.l2 * s.scale * s.scale
-            return ElasticPenalty(np.minimum(l1, LARGEST_PENALTY), np.minimum(l2, LARGEST_PENALTY), lower, upper)
+            l1 = np.minimum(p.l1 * s.y_scale, LARGEST_PENALTY)
+            return ElasticPenalty(l1, np.minimum(p.l2, LARGEST_PENALTY), lower, upper)
 
 
 @dataclass(frozen=True)
