@@ -91,6 +91,7 @@ REPLAYED = (  # cases with a finding once
     ("SVR", 12000, 11248),  # a bound of 1e200 times a slack of 1e150, with a warning
     ("GLM inverse Gaussian", 13000, 29866),  # scores of a state in columns of another basis, off by 1e-8
     ("ElasticNet", 13000, 42775),  # the square of a spread of 1e-180 in the strength of a penalty
+    ("LinearRegression", 13000, 54332),  # a weight of a column of 1e-291, scaled to none
     ("GLM Poisson", 12000, 862),  # a score of -5e-18, rounded to one that the square root's link takes
     ("HuberRegressor", 11000, 922),  # the penalty of the columns given, kept beside those of what is left of them
     ("SVC", 1, 23),  # a kernel beyond float64, with a warning and without a refusal

@@ -27,6 +27,7 @@ CUBE_SECONDS = {
     False: 2e-10,
     True: 1e-9,
 }  # of one core of 2024 to factor and invert, per cube of columns; twofold or not
+_LEAST = 5e-324  # above 0
 _LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
 ROUGH_SHARE = 1 / 16  # of a column's squares: squares about its mean below it are known to fewer digits than entries
 NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
@@ -61,6 +62,13 @@ class Scaling:
         if centred and block.y is not None:
             y_shift = float(mean_shift((block.y * y_scale)[:, None], exact)[0])
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
+
+    def of_state(self, coef: Array, intercept: float) -> tuple[Array, float]:
+        """Weights and intercept for scaled columns and target. One that is not 0 stays one, however small."""
+        powers = np.frexp(self.y_scale)[1] - np.frexp(self.scale)[1]
+        weights = np.ldexp(coef, powers)  # one rounding at most: coef / scale may be below the normal numbers
+        lost = (weights == 0) & (coef != 0)
+        return np.where(lost, np.copysign(_LEAST, coef), weights), intercept * self.y_scale
 
     def within(self, most: Array) -> Scaling:
         """The same with no column's scale above `most`, which a strong penalty on a column of 1e-150 asks for."""

@@ -180,8 +180,7 @@ class ColumnLasso(LassoTask):
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""
-        s = self._scaling
-        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+        return self._scaling.of_state(state.coef, state.intercept)
 
     def from_scaled(self, weights: Array, intercept: float) -> Weights:
         """The state with these scaled weights."""

@@ -270,8 +270,7 @@ class DualLeastSquares(RowKernel):
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""
-        s = self.scaling
-        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+        return self.scaling.of_state(state.coef, state.intercept)
 
     def from_scaled(self, weights: Array) -> Weights:
         """The state of weights as `combine` gives them, with the intercept that makes the residuals' mean zero."""

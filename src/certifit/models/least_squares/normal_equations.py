@@ -48,8 +48,7 @@ class GramUnits:
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target. Powers of two: exact short of underflow."""
-        s = self.gram.scaling
-        return state.coef / s.scale * s.y_scale, state.intercept * s.y_scale
+        return self.gram.scaling.of_state(state.coef, state.intercept)
 
     def from_solution(self, solution: Array, low: Array | None = None) -> Weights:
         """The state nearest to a solution of the system, solution + low."""
