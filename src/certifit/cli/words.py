@@ -50,7 +50,8 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
         explained = [text.share(row["r2"])] if has_share else []
         cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, *explained, params])
     target = text.visible(context["model"]["target"], 60)
-    error, share = ("Error", "R2") if validation["share"] == "R²" else (_capital(validation["measure"]), "explained")
+    is_squared = has_share and validation["share"] == "R²"
+    error, share = ("Error", "R2") if is_squared else (_capital(validation["measure"]), "explained")
     title = f"{error} of {target} on new rows, {_folds(validation)}"
     unit = "deviance" if validation["measure"].endswith("deviance") else "error"
     return [title, "", *_table([["", unit, "+-", *([share] if has_share else []), ""], *cells])]

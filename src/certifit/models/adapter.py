@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -86,13 +85,8 @@ def _class_of(estimator: object) -> type[object]:
     return estimator if isinstance(estimator, type) else type(estimator)
 
 
-@cache
-def _rows_by_place() -> dict[str, Learner]:
-    return {learner.place: learner for learner in LEARNERS.values()}
-
-
 def _row_of(cls: type[object]) -> Learner | None:
-    rows = _rows_by_place()
+    rows = {learner.place: learner for learner in LEARNERS.values()}
     places = (f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
     return next((rows[place] for place in places if place in rows), None)
 

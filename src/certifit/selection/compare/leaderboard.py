@@ -427,12 +427,7 @@ def _note_on_no_fit(name: str, error: Exception) -> str:
 
 
 def _entry(
-    job: _Job,
-    rows: Rows,
-    rounds: Sequence[Splits],
-    candidates: Sequence[Candidate],
-    scores: FoldScores,
-    started: float,
+    job: _Job, rows: Rows, rounds: Sequence[Splits], candidates: Sequence[Candidate], scores: FoldScores, started: float
 ) -> Entry:
     table = results_table(candidates, scores.validation, scores.train)
     best = choose(table["mean_test_score"], table["standard_error"], candidates, job.rule)
@@ -492,12 +487,5 @@ def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: Fold
     scores = mean_of_target(rows, rounds, scoring, path)
     seconds = time.perf_counter() - started
     name = RATE if rows.source.view.has_offset else BASELINE
-    return Entry(
-        scoring.baseline if isinstance(scoring, Metric) else name,
-        None,
-        {},
-        scores.validation[0],
-        scores.training[0],
-        scores.route,
-        seconds,
-    )
+    name = scoring.baseline if isinstance(scoring, Metric) else name
+    return Entry(name, None, {}, scores.validation[0], scores.training[0], scores.route, seconds)
