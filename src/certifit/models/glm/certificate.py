@@ -18,7 +18,7 @@ from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block
 from certifit.mathematics.losses.user import Loss
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
-from certifit.models.glm.concordance import Decrement, Related, is_weak, near_scores, related, relative_to
+from certifit.models.glm.concordance import Decrement, NearScores, Related, is_weak, near_scores, related, relative_to
 from certifit.models.glm.duality import Base, ScorePoint
 from certifit.models.glm.high_precision_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
 from certifit.models.glm.high_precision_losses import row_loss
@@ -178,7 +178,8 @@ def bound_at(task: GlmTask, point: Array, tolerance: float, off: float = 0.0) ->
     if curvature.condition <= FIRM:  # the rows settle all directions: weak penalties cost nothing beside them
         weak = np.zeros_like(weak)
     at, price = _without(task, whole, point, weak)
-    price += _price_of(here, off)
+    near = near_scores(task, point)
+    price += _price_of(here, off, near)
     assert at.hessian is not None
     if weak.any():
         curvature = Curvature(at.hessian)
@@ -187,8 +188,7 @@ def bound_at(task: GlmTask, point: Array, tolerance: float, off: float = 0.0) ->
     if near_copies is not None:
         places = near_copies.kept(task.size)
         curvature = Curvature(at.hessian[np.ix_(places, places)])
-        price += _moved_by(near_copies, here)
-    near = near_scores(task, point)
+        price += _price_of(here, _moved_by(near_copies, here), near)
     concordance = 0.0 if near is None else near.concordance
     decrement = _decrement(here, at, curvature, concordance, places)
     if near is not None and not decrement.excess() <= tolerance * here.scale and decrement.value < np.inf:
@@ -204,17 +204,18 @@ def bound_at(task: GlmTask, point: Array, tolerance: float, off: float = 0.0) ->
 
 
 def _moved_by(near: Related, at: ScorePoint) -> float:
-    """What the remainders of the columns left out add to the objective at the point, at most, to first order and more.
-
-    The point is one of the columns kept but for scores that the remainders move.
-    """
+    """How far the remainders of the columns left out move a score, at most."""
     unit = near.found.scale[near.found.columns] / at.task.scaling.scale[near.columns]
-    return _price_of(at, float(near.found.largest / unit @ np.abs(at.point[near.columns])))
+    return float(near.found.largest / unit @ np.abs(at.point[near.columns]))
 
 
-def _price_of(at: ScorePoint, moved: float) -> float:
-    """What scores that move by so much add to the objective: |l'| m + l'' m^2, of a curvature that doubles at most."""
-    return float(at.slope * moved + at.curved * moved * moved * np.exp(min(moved, 1.0)))
+def _price_of(at: ScorePoint, moved: float, near: NearScores | None) -> float:
+    """What scores that move by m add to the objective, at most: |l'| m + l'' m^2 e^(M m), as far as M is known."""
+    if moved == 0:
+        return 0.0
+    concordance, room = (1.0, np.inf) if near is None else (near.concordance, near.room)
+    growth = np.exp(concordance * moved) if moved <= room else np.inf
+    return float(at.slope * moved + at.curved * moved * moved * growth)
 
 
 def _literal(task: GlmTask, state: Weights, near: Related, bound: CurvatureBound) -> float:

@@ -178,8 +178,7 @@ class HuberTask(LeastSquares):
             return None
         offset, d, n_live = int(self.fit_intercept), self.source.n_features, len(literal.basis.live)
         other = copy(self)
-        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
-            del other.__dict__[name]  # what was made of these rows
+        other.forget()
         other.source = self.source.through(replace(literal.basis, is_beside=True))
         other.gram, other.strength = gram(other.source, self.fit_intercept, twofold=True), 0.0
         other._last = other._moved = None

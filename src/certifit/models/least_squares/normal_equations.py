@@ -248,10 +248,15 @@ class NormalEquations(GramUnits):
         plain = plain_factor(self._system()) if self.gram.low is None and not is_rough else None
         if plain is not None:
             return plain
-        self.gram = self.gram if self.gram.low is not None else self._resum()
-        for name in ("penalty", "_matrix"):  # of the sums before
-            self.__dict__.pop(name, None)
+        if self.gram.low is None:
+            self.gram = self._resum()
+            self.forget()
         return twofold_factor(self._system())
+
+    def forget(self) -> None:
+        """Drop what was made of other sums or rows."""
+        for name in [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]:
+            del self.__dict__[name]
 
     def _system(self) -> System:
         order = self._order()
