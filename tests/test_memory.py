@@ -135,6 +135,34 @@ def test_softmax_of_very_many_labels_is_refused_before_it_begins(n_classes, n_ro
         cf.LogisticRegression().fit(y[:, None] / 1e4, y)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        cf.GaussianDiscriminant(),
+        cf.SVC(),
+        cf.SVC(multi_class="one-vs-rest"),
+        cf.LinearSVC(),
+        cf.AdaBoostClassifier(),
+        cf.RandomForestClassifier(),
+        cf.GradientBoostingClassifier(),
+    ],
+    ids=repr,
+)
+def test_very_many_labels_are_refused_before_arrays_of_rows_and_classes_are_made(model):
+    y = np.arange(2000) % 1000
+    with cf.memory(5e6), pytest.raises(MemoryError, match=r"of 1,000 classes.* needs .*is the target a number"):
+        model.fit(y[:, None] / 7, y)
+
+
+def test_a_network_of_very_many_labels_is_refused_before_it_begins():
+    y = np.arange(2000) % 1000
+    with (
+        cf.work(1e-3),
+        pytest.raises(ValueError, match=r"weights on 2,000 rows is expected to take .* fewer units"),
+    ):
+        cf.MLPClassifier().fit(y[:, None] / 7, y)
+
+
 def test_a_fit_of_a_second_is_refused_where_less_is_allowed():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(400, 3)), np.arange(400) % 40

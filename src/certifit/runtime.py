@@ -99,6 +99,9 @@ def memory_limit() -> int:
     return _quarter_of_memory() if granted is None else granted
 
 
+FEWER_CLASSES = "Use fewer classes (is the target a number or an identifier?), or naive Bayes."
+
+
 def check_memory(n_bytes: float, what: str, instead: str) -> None:
     """Refuse `what`, which needs so many bytes, where that is beyond the limit. Called before the arrays are made."""
     limit = memory_limit()

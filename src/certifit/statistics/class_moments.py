@@ -23,6 +23,7 @@ import numpy as np
 from certifit.data.cells import Cells
 from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
+from certifit.runtime import FEWER_CLASSES, check_memory
 from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import MOST_CANCELLED
 from certifit.statistics.gram import STILL_SHARE, CellGrams, Gram, Scaling, cell_grams
@@ -101,6 +102,7 @@ class ClassScatter:
 
 def class_scatter(source: Source, cells: Cells, twofold: bool = False) -> ClassScatter:
     """Of the cells of a source: one pass."""
+    check_memory(8.0 * cells.n_cells**2, f"A discriminant of {cells.n_cells:,} classes", FEWER_CLASSES)
     resum = None if twofold else partial(class_scatter, source, cells, twofold=True)
     return ClassScatter.of(class_grams(source, cells, twofold), np.eye(cells.n_cells), resum)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
-from certifit.runtime import check_memory, check_work, core, n_threads
+from certifit.runtime import FEWER_CLASSES, check_memory, check_work, core, n_threads
 from certifit.statistics.gram import Scaling, check_square
 from certifit.statistics.row_curvature import in_large_blocks
 
@@ -21,7 +21,6 @@ ENTRY_SECONDS = 100 * 2e-10  # per row, class and column
 SCORE_SECONDS = 100 * 7e-9  # per row and class
 PAIR_SECONDS = 4 * 4e-10  # per row and pair of classes
 SOLVE_SECONDS = 4 * 5e-11  # per cube of the classes
-INSTEAD = "Use fewer classes (is the target a number or an identifier?), or naive Bayes."
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def check_size(source: Source, n_classes: int) -> None:
     k, d = n_classes, source.n_features
     n_bytes = 8.0 * k * ((d + 1) * (10 + n_threads()) + k * (n_threads() + 1))
     what = f"A softmax regression of {k:,} classes on {d:,} columns"
-    check_memory(n_bytes, what, INSTEAD)
+    check_memory(n_bytes, what, FEWER_CLASSES)
 
 
 def check_time(source: Source, n_classes: int, n_rows: int) -> None:
@@ -56,7 +55,7 @@ def check_time(source: Source, n_classes: int, n_rows: int) -> None:
     k, d = n_classes, source.n_features
     per_row = k * (d + 1) * ENTRY_SECONDS + k * SCORE_SECONDS + k**2 * PAIR_SECONDS
     what = f"A softmax regression of {k:,} classes on {d:,} columns and {n_rows:,} rows"
-    check_work(n_rows * per_row + k**3 * SOLVE_SECONDS, what, INSTEAD)
+    check_work(n_rows * per_row + k**3 * SOLVE_SECONDS, what, FEWER_CLASSES)
 
 
 def class_weights(source: Source, n_classes: int) -> tuple[Array, int]:

@@ -6,7 +6,7 @@ from certifit.data.user_input import refuse_nonfinite
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
 from certifit.models.adaboost.state import BoostTask, StumpVote
-from certifit.runtime import core, n_threads
+from certifit.runtime import FEWER_CLASSES, check_memory, core, n_threads
 
 
 def boost(task: BoostTask) -> Run[StumpVote]:
@@ -18,6 +18,8 @@ def boost(task: BoostTask) -> Run[StumpVote]:
         steps.add(step_size=alpha, error=error, alpha=alpha, training_error=training_error)
         return steps.is_over
 
+    what = f"AdaBoost of {task.n_classes:,} classes on {task.block.n_rows:,} rows"
+    check_memory(8.0 * 2 * task.block.n_rows * task.n_classes, what, FEWER_CLASSES)
     stumps = core.boost_stumps(
         task.block.rows, codes, weight, task.n_classes, task.n_estimators, task.learning_rate, n_threads(), tell
     )

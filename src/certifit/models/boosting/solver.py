@@ -12,7 +12,7 @@ from certifit.minimise.steps import Steps
 from certifit.models.boosting.losses import Pinball
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
-from certifit.runtime import core, n_threads
+from certifit.runtime import FEWER_CLASSES, check_memory, core, n_threads
 
 UNLIMITED = 2**29  # levels, leaves
 NODE_ARRAYS = ("feature", "left", "threshold", "is_missing_left", "value", "weight", "gain")
@@ -21,6 +21,9 @@ NODE_ARRAYS = ("feature", "left", "threshold", "is_missing_left", "value", "weig
 def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[BoostingState]:
     """All rounds, or those after the ones of an earlier state."""
     rows, settings = task.rows, task.settings
+    if task.streamed is None and task.width > 1:
+        what = f"Boosting of {task.width:,} classes on {rows.n_rows:,} rows"
+        check_memory(8.0 * 5 * rows.n_rows * task.width, what, FEWER_CLASSES)
     start = task.start() if before is None else before.start / task.unit
     trees: list[dict[str, Array]] = []
     scores = start + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))

@@ -16,7 +16,7 @@ from certifit.data.source import Block, Source
 from certifit.minimise.steps import full_row
 from certifit.models.trees.columns import NO_RULES, ColumnRules
 from certifit.models.trees.task import BYTES_PER_ROW, LEAST_UNIT, GatheredRows, Stops
-from certifit.runtime import core, n_threads
+from certifit.runtime import FEWER_CLASSES, check_memory, core, n_threads
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,9 @@ class ForestTask(GatheredRows):
         held = BYTES_PER_ROW + 8 * max(n_classes, 1) + settings.n_estimators  # a byte per tree says which rows it drew
         super().__init__(source, n_classes, settings.columns, held)
         self.settings = settings
+        if self.streamed is None and n_classes:  # votes of every row
+            what = f"A forest of {n_classes:,} classes on {self.n_rows:,} rows"
+            check_memory(8.0 * self.n_rows * n_classes, what, FEWER_CLASSES)
         if not n_classes and not LEAST_UNIT**0.5 <= self.y_unit <= LEAST_UNIT**-0.5:
             raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
 

@@ -28,7 +28,7 @@ from certifit.models.classifier import codes_of
 from certifit.models.kernel.task import shares_of
 from certifit.models.svm.slack import Slack
 from certifit.models.svm.task import Machine, class_machines
-from certifit.runtime import check_memory, core, n_threads
+from certifit.runtime import FEWER_CLASSES, check_memory, core, n_threads
 from certifit.statistics.gram import counted
 
 Rows: TypeAlias = Array | sp.csr_array
@@ -70,6 +70,8 @@ class LinearTask:
         block = counted(gathered)
         n, d = block.n_rows, source.n_features
         check_memory(0.0 if sp.issparse(block.X) else 8.0 * 2 * n * d, f"{n:,} rows of {d:,} columns", "Sample rows.")
+        what = f"A linear support vector machine of {n_classes:,} classes on {n:,} rows"
+        check_memory(8.0 * 4 * n * (n_classes if n_classes > 2 else 1), what, FEWER_CLASSES)
         X = _plain(block.X)
         if not np.isfinite(X.data if isinstance(X, sp.csr_array) else X).all():
             refuse_nonfinite(source)

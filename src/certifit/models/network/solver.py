@@ -16,10 +16,12 @@ from certifit.minimise.minimum import minimize
 from certifit.minimise.row_pass import RowOrder
 from certifit.minimise.steps import NAN, Steps
 from certifit.models.network.task import KINDS, NetworkTask
-from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.runtime import check_work, core, n_threads, one_blas_thread
 
 BETAS = (0.9, 0.999, 1e-8)  # of Adam
 DIVERGED = "The steps diverged: the weights left the numbers. Take a smaller learning_rate."
+USUAL_EPOCHS = 30  # what a fit is expected to take, if it may
+WEIGHT_SECONDS = 6e-10  # per row and weight: forward, back and the step
 NOT_YET = "The loss still fell at the last epoch: raise max_iter, or least_fall."
 
 
@@ -62,6 +64,9 @@ class Walk:
 @one_blas_thread
 def solve(task: NetworkTask, rules: Rules, start: Array) -> Walk:
     """A walk from one start to its end. With held-out rows the best of all epochs is its end."""
+    n_epochs = min(rules.max_iter, USUAL_EPOCHS)
+    what = f"{n_epochs} epochs of a network of {len(start):,} weights on {task.n_rows:,} rows"
+    check_work(n_epochs * task.n_rows * float(len(start)) * WEIGHT_SECONDS, what, "Use fewer units, classes or rows.")
     walk = Walk.of(start, task.dtype)
     if rules.solver == "lbfgs":
         return _lbfgs(task, rules, walk)

@@ -28,9 +28,11 @@ from certifit.data.source import Source
 from certifit.minimise.problem import Run
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.slack import HINGE, Slack
+from certifit.runtime import FEWER_CLASSES, check_memory
 from certifit.statistics.moments import target_sums
 
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
+MACHINE_BYTES, ENTRY_BYTES = 1000.0, 28.0  # what a machine holds, and what it holds per row
 
 
 @dataclass(frozen=True)
@@ -108,9 +110,14 @@ def pairs_of(n_classes: int) -> list[tuple[int, int]]:
 
 def class_machines(codes: Array, bound: Array, n_classes: int, multi_class: str, has_intercept: bool) -> list[Machine]:
     """The machines of two or more classes. Every one has the C of all rows, whatever rows it sees."""
+    in_pairs = n_classes == 2 or multi_class == ONE_VS_ONE
+    n_machines = n_classes * (n_classes - 1) // 2 if in_pairs else n_classes
+    n_entries = len(codes) * (n_classes - 1 if in_pairs else n_classes)  # rows of all machines together
+    what = f"A support vector machine of {n_classes:,} classes ({n_machines:,} machines)"
+    check_memory(MACHINE_BYTES * n_machines + ENTRY_BYTES * n_entries, what, FEWER_CLASSES)
 
     def signs() -> Iterator[tuple[Array, Array]]:
-        if n_classes == 2 or multi_class == ONE_VS_ONE:
+        if in_pairs:
             for first, second in pairs_of(n_classes):
                 rows = np.flatnonzero((codes == first) | (codes == second))
                 yield rows, np.where(codes[rows] == second, 1.0, -1.0)
