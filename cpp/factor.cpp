@@ -104,4 +104,11 @@ TwofoldMatrix twofold_solve(const TwofoldMatrix& u, TwofoldMatrix b, Crew& crew)
   return b;
 }
 
+std::pair<double, double> twofold_dot(const double* a, const double* b, size_t n) {
+  Real sum;
+  for (size_t j = 0; j < n; ++j)
+    if (a[j] != 0 && b[j] != 0) sum = sum + two_product(a[j], b[j]);
+  return {sum.hi, sum.lo};
+}
+
 }  // namespace certifit

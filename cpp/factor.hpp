@@ -25,4 +25,7 @@ TwofoldFactor twofold_cholesky(TwofoldMatrix a, std::vector<double> floor, Crew&
 // Solves (U'U) X = B on the kept columns; U is the square upper triangle kept x kept.
 TwofoldMatrix twofold_solve(const TwofoldMatrix& upper, TwofoldMatrix b, Crew& crew);
 
+// sum_j a_j b_j as hi + lo; 0 times anything is 0.
+std::pair<double, double> twofold_dot(const double* a, const double* b, size_t n);
+
 }  // namespace certifit

@@ -37,12 +37,19 @@ nb::object solve_py(Matrix upper_hi, Matrix upper_lo, Matrix b_hi, Matrix b_lo, 
   return to_pair(run(threads, [&](Crew& crew) { return twofold_solve(upper, std::move(b), crew); }));
 }
 
+nb::object dot_py(Vector a, Vector b) {
+  check_size("b", b.shape(0), a.shape(0));
+  const auto [hi, lo] = twofold_dot(a.data(), b.data(), a.shape(0));
+  return nb::make_tuple(hi, lo);
+}
+
 }  // namespace
 
 void bind_factor(nb::module_& m) {
   m.def("twofold_cholesky", cholesky_py, "hi"_a.noconvert(), "lo"_a.noconvert(), "floor"_a.noconvert(), "threads"_a);
   m.def("twofold_solve", solve_py, "upper_hi"_a.noconvert(), "upper_lo"_a.noconvert(), "b_hi"_a.noconvert(),
         "b_lo"_a.noconvert(), "threads"_a);
+  m.def("twofold_dot", dot_py, "a"_a.noconvert(), "b"_a.noconvert());
 }
 
 }  // namespace certifit

@@ -1,3 +1,4 @@
+#include "../passes/column_sizes.hpp"
 #include "../passes/entries.hpp"
 #include "../passes/gram.hpp"
 #include "../passes/project.hpp"
@@ -8,6 +9,17 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
+
+nb::object column_sizes_py(nb::list x) {
+  HeldRows held(x);
+  return nb::cast(to_numpy(run(1, [&](Crew&) { return column_sizes(held.rows); })));
+}
+
+nb::object column_shifts_py(nb::list x, Vector scale, bool exact) {
+  HeldRows held(x);
+  check_size("scale", scale.shape(0), held.rows.n_columns);
+  return nb::cast(to_numpy(run(1, [&](Crew&) { return column_shifts(held.rows, scale.data(), exact); })));
+}
 
 nb::object gram_py(nb::list x, std::optional<Vector> y, std::optional<Vector> weight, Vector scale, Vector shift,
                    double y_scale, double y_shift, double weight_scale, size_t block_rows, bool twofold, int threads,
@@ -91,6 +103,8 @@ bool is_canonical_csr_py(AnyArray indices, AnyArray offsets, size_t n_columns, i
 }  // namespace
 
 void bind_passes(nb::module_& m) {
+  m.def("column_sizes", column_sizes_py, "x"_a);
+  m.def("column_shifts", column_shifts_py, "x"_a, "scale"_a.noconvert(), "exact"_a);
   m.def("gram", gram_py, "x"_a, "y"_a.noconvert().none(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a,
         "cells"_a.noconvert().none() = nb::none(), "n_cells"_a = 1);

@@ -70,9 +70,15 @@ def n_threads() -> int:
     asked = _asked.get()
     if asked is not None:
         return asked
+    return _default_threads(os.environ.get("OMP_NUM_THREADS", ""))
+
+
+@cache
+def _default_threads(limit: str) -> int:
+    """Read once per process: small fits ask some ten times."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     available = min(available, _cgroup_processors())
-    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    limit = limit.split(",", maxsplit=1)[0].strip()
     return min(available, int(limit)) if limit.isdigit() and int(limit) > 0 else available
 
 
@@ -261,3 +267,4 @@ _limit = _BlasLimit()
 # A child of fork has only the thread that forked: whoever else held the limit is not there to give it back.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_limit.reset)
+    os.register_at_fork(after_in_child=_default_threads.cache_clear)  # a child may be bound to other processors

@@ -121,6 +121,17 @@ def _cells(rng: Rng, n: int, n_cells: int) -> Any:
     return rng.integers(-1, n_cells, size=n).astype(np.int32)
 
 
+@call("column_sizes")
+def _(rng: Rng) -> Arguments:
+    return {"x": rows(rng)[0]}
+
+
+@call("column_shifts")
+def _(rng: Rng) -> Arguments:
+    x, _, d = rows(rng)
+    return {"x": x, "scale": np.ones(d), "exact": bool(rng.random() < 0.5)}
+
+
 @call("gram")
 def _(rng: Rng) -> Arguments:
     x, n, d = rows(rng)
@@ -342,6 +353,12 @@ def _(rng: Rng) -> Arguments:
     d = int(rng.integers(0, 9))
     root = rng.normal(size=(d, d))
     return {"hi": root @ root.T, "lo": np.zeros((d, d)), "floor": np.full(d, 1e-9), "threads": threads(rng)}
+
+
+@call("twofold_dot")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"a": vector(rng, d), "b": vector(rng, d)}
 
 
 @call("twofold_solve")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -87,8 +88,13 @@ def _class_of(estimator: object) -> type[object]:
 
 def _row_of(cls: type[object]) -> Learner | None:
     rows = {learner.place: learner for learner in LEARNERS.values()}
-    places = (f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
-    return next((rows[place] for place in places if place in rows), None)
+    return next((rows[place] for place in _places_of(cls) if place in rows), None)
+
+
+@cache
+def _places_of(cls: type[object]) -> tuple[str, ...]:
+    """How the table would name a class and those that it derives from."""
+    return tuple(f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
 
 
 def origins_of(estimator: object) -> list[tuple[str, str]]:

@@ -11,11 +11,12 @@ these roundings add up, word by word; what counts is the sum of all chances less
 from __future__ import annotations
 
 from itertools import product
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.runtime import core
 
 Pair = tuple[Array, Array]
 
@@ -31,7 +32,11 @@ def two_sum(a: Array | float, b: Array | float) -> tuple[Array | float, Array | 
     return s, (a - (s - t)) + (b - t)
 
 
-def two_product(a: Array, b: Array) -> Pair:
+@overload
+def two_product(a: float, b: float) -> tuple[float, float]: ...
+@overload
+def two_product(a: Array, b: Array) -> Pair: ...
+def two_product(a: Array | float, b: Array | float) -> tuple[Array | float, Array | float]:
     """hi + lo = a b exactly, by Dekker's splitting."""
     p = a * b
     a_hi, a_lo = _split(a)
@@ -39,7 +44,11 @@ def two_product(a: Array, b: Array) -> Pair:
     return p, ((a_hi * b_hi - p) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
 
 
-def add(a: Pair, b: Pair) -> Pair:
+@overload
+def add(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]: ...
+@overload
+def add(a: Pair, b: Pair) -> Pair: ...
+def add(a: Any, b: Any) -> Any:
     """a + b."""
     s, e = two_sum(a[0], b[0])
     t, f = two_sum(a[1], b[1])
@@ -47,7 +56,11 @@ def add(a: Pair, b: Pair) -> Pair:
     return _quick_two_sum(s, e + f)
 
 
-def multiply(a: Pair, b: Pair) -> Pair:
+@overload
+def multiply(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]: ...
+@overload
+def multiply(a: Pair, b: Pair) -> Pair: ...
+def multiply(a: Any, b: Any) -> Any:
     """a b."""
     p, e = two_product(a[0], b[0])
     return _quick_two_sum(p, e + (a[0] * b[1] + a[1] * b[0]))
@@ -55,26 +68,16 @@ def multiply(a: Pair, b: Pair) -> Pair:
 
 def dot(a: Array, b: Array) -> tuple[float, float]:
     """Sum of a_j b_j as a pair."""
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    counts = (a != 0) & (b != 0)  # weights and shifts of sparse columns are mostly 0; NaN counts
-    products, errors = two_product(a[counts], b[counts])
-    high, low = 0.0, 0.0  # `add` in Python's floats: the same bits, without an array per number
-    for hi, lo in zip(products.tolist(), errors.tolist(), strict=True):
-        s, e = two_sum(high, hi)
-        t, f = two_sum(low, lo)
-        e += t
-        high = s + e
-        low = (e - (high - s)) + f
-        high, low = high + low, low - ((high + low) - high)
-    return high, low
+    hi, lo = core.twofold_dot(np.ascontiguousarray(a, np.float64), np.ascontiguousarray(b, np.float64))
+    return hi, lo
 
 
-def _quick_two_sum(a: Array, b: Array) -> Pair:
+def _quick_two_sum(a: Any, b: Any) -> Any:
     s = a + b
     return s, b - (s - a)
 
 
-def _split(a: Array) -> Pair:
+def _split(a: Any) -> Any:
     c = 134217729.0 * a  # 2^27 + 1
     hi = c - (c - a)
     return hi, a - hi

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns, Csr, Segment
+from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.runtime import check_memory, check_work, core, n_threads
@@ -51,24 +51,29 @@ class Scaling:
         spread far below the mean puts x within [mean/2, 2 mean], where x - mean is exact.
         """
         block = counted(source.first_block())
-        powers = (largest or ColumnSizes.of(block)).powers()
+        powers = (ColumnSizes.of(block) if largest is None else largest).powers()
         scale, y_scale = powers.columns, float(powers.target)
-        shift = np.zeros(len(scale))
-        y_shift = 0.0
-        if centred and isinstance(block.X, Columns):
-            shift = _shift_of_segments(block.X, scale, exact)
-        elif centred and not sp.issparse(block.X):
-            shift = mean_shift(np.asarray(block.X, dtype=np.float64) * scale, exact)
-        if centred and block.y is not None:
-            y_shift = float(mean_shift((block.y * y_scale)[:, None], exact)[0])
+        shift, y_shift = np.zeros(len(scale)), 0.0
+        if centred:
+            shifts = core.column_shifts(_with_target(block), powers.of_all(block.y is not None), exact)
+            y_shift = 0.0 if block.y is None else float(shifts[-1])
+            shift = shifts[: len(scale)]
+            if isinstance(block.X, Columns) or sp.issparse(block.X):
+                shift[~_is_shifted(block.X)] = 0.0
         return Scaling(scale, shift, y_scale, y_shift, float(powers.weight))
 
     def of_state(self, coef: Array, intercept: float) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target. One that is not 0 stays one, however small."""
-        powers = np.frexp(self.y_scale)[1] - np.frexp(self.scale)[1]
-        weights = np.ldexp(coef, powers)  # one rounding at most: coef / scale may be below the normal numbers
-        lost = (weights == 0) & (coef != 0)
-        return np.where(lost, np.copysign(_LEAST, coef), weights), intercept * self.y_scale
+        # One rounding at most: coef / scale may be below the normal numbers.
+        weights = np.ldexp(coef, self._weight_powers)
+        if not weights.all():
+            weights = np.where((weights == 0) & (coef != 0), np.copysign(_LEAST, coef), weights)
+        return weights, intercept * self.y_scale
+
+    @cached_property
+    def _weight_powers(self) -> Array:
+        """Powers of two of y_scale / scale."""
+        return np.asarray(np.frexp(self.y_scale)[1] - np.frexp(self.scale)[1])
 
     def within(self, most: Array) -> Scaling:
         """The same with no column's scale above `most`, which a strong penalty on a column of 1e-150 asks for."""
@@ -83,17 +88,21 @@ class ColumnSizes:
     """Largest absolute entries of every column, of the target and of the weights."""
 
     columns: Array
-    target: Array
-    weight: Array
+    target: np.float64
+    weight: np.float64
 
     @staticmethod
     def of(block: Block) -> ColumnSizes:
         """Of the rows of one block."""
         block = counted(block)
-        columns = _largest_of_columns(block.X)
-        target = np.max(np.abs(block.y)) if block.y is not None and len(block.y) else np.float64(0)
+        sizes = core.column_sizes(_with_target(block))
+        columns, target = (sizes, np.float64(0)) if block.y is None else (sizes[:-1], sizes[-1])
         weight = np.max(block.weight) if block.weight is not None and len(block.weight) else np.float64(1)
-        return ColumnSizes(columns, np.asarray(target), np.asarray(weight))
+        return ColumnSizes(columns, target, weight)
+
+    def of_all(self, has_target: bool) -> Array:
+        """Those of the columns, then that of the target."""
+        return np.append(self.columns, self.target) if has_target else np.ascontiguousarray(self.columns)
 
     def powers(self) -> ColumnSizes:
         """The powers of two that bring these sizes near 1."""
@@ -376,36 +385,9 @@ def counted(block: Block) -> Block:
     return block.where(block.weight > 0)
 
 
-def _largest_of_columns(X: Any) -> Array:
-    if isinstance(X, Columns):
-        return np.concatenate([_largest_of_segment(part, X.shape[0]) for part in X.segments])
-    if sp.issparse(X):
-        largest = np.zeros(X.shape[1])
-        with np.errstate(invalid="ignore"):  # a NaN stays, and is named later
-            np.maximum.at(largest, X.indices, np.abs(X.data.astype(np.float64, copy=False)))
-        return largest
-    if X.dtype.kind == "b":
-        X = X.view(np.uint8)
-    high, low = X.max(axis=0).astype(np.float64), X.min(axis=0).astype(np.float64)
-    return np.asarray(np.maximum(np.abs(high), np.abs(low)))
-
-
-def _largest_of_segment(part: Segment, n_rows: int) -> Array:
-    if isinstance(part, Codes):
-        return np.ones(part.n_columns)
-    return _largest_of_columns(part.rows if isinstance(part, Csr) else part.dense(n_rows))
-
-
-def _shift_of_segments(X: Columns, scale: Array, exact: bool) -> Array:
-    """Shifts of a table's columns. Those of a category, and those that are mostly zero, are not shifted."""
-    shift = np.zeros(X.shape[1])
-    at = 0
-    for part in X.segments:
-        places = slice(at, at + part.n_columns)
-        if not isinstance(part, Codes | Csr):
-            shift[places] = mean_shift(part.dense(X.shape[0]) * scale[places], exact)
-        at += part.n_columns
-    return shift
+def _with_target(block: Block) -> list[Any]:
+    """The rows as the core reads them, the target as their last column."""
+    return block.rows if block.y is None else [*block.rows, ("dense", block.y[:, None])]
 
 
 def _is_shifted(X: Any) -> Array:
@@ -419,16 +401,3 @@ def _power_of_two(size: Array) -> Array:
     """2^-e with size 2^-e in [1, 2); 1 where size is 0 or not finite."""
     exponent = np.frexp(np.where(np.isfinite(size) & (size > 0), size, 1.0))[1] - 1
     return np.asarray(np.ldexp(1.0, np.minimum(np.maximum(-exponent, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)))
-
-
-def mean_shift(columns: Array, exact: bool) -> Array:
-    """Means of columns, by which they are shifted; exact: only where the subtraction loses no bit, else 0."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Each column in one piece: NumPy's sums depend on the layout.
-        mean = np.add.reduce(np.ascontiguousarray(columns.T), axis=1) / len(columns)
-        # A constant column is shifted by its very value, so that it becomes exactly zero.
-        mean = np.where((columns == columns[0]).all(axis=0), columns[0], mean)
-        if exact:
-            spread = np.abs(columns - mean).max(axis=0)
-            mean = np.where(spread <= np.abs(mean) / 4, mean, 0.0)
-    return np.where(np.isfinite(mean), mean, 0.0)

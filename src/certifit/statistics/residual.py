@@ -119,9 +119,9 @@ def residual(
     f = partial(_of_stretch, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
     sums = source.reduce(f)
     hi, lo = sums.gradient
-    total = (np.broadcast_to(hi[-1], shift.shape), np.broadcast_to(lo[-1], shift.shape))
-    columns = dd.add((hi[:-1], lo[:-1]), dd.multiply((-shift, np.zeros_like(shift)), total))
-    columns = dd.add(columns, dd.two_product(-penalty, weights))
+    columns = dd.add((hi[:-1], lo[:-1]), dd.multiply((-shift, np.zeros_like(shift)), (hi[-1], lo[-1])))
+    if penalty.any():
+        columns = dd.add(columns, dd.two_product(-penalty, weights))
     gradient = np.concatenate([hi[-1:], columns[0]])
     unit = twofold_unit(sums.n_rows)
     return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)

@@ -11,7 +11,9 @@ columns that no bound holds) and scaled into the domain of h*; or the same of th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import System, plain_factor
-from certifit.statistics.residual import MATRIX_ERROR, TINY, is_exact_fit, is_lost
+from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit, is_lost
 
 SAFETY = 1e-14  # share added to a value for the last roundings
 MOST_SETTLED = 3000  # most columns with a weight for which a second dual point is tried
@@ -38,12 +40,11 @@ class Gap:
     scale: float
     is_exact_fit: bool = False  # scale is then the null model's objective
 
-    @property
+    @cached_property
     def relative(self) -> float:
         """The proven excess, relative."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            gap = float(np.float64(self.value + self.rounding) / self.scale) * (1 + SAFETY) + TINY
-        return gap if np.isfinite(self.scale) and not np.isnan(gap) else np.inf  # infinite where that overflows
+        gap = float(self.value + self.rounding) / float(self.scale) * (1 + SAFETY) + TINY
+        return gap if math.isfinite(self.scale) and not math.isnan(gap) else math.inf  # infinite where that overflows
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,12 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     what least squares proves, less the penalty, however small that is.
     """
     penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
-    gap, beyond = _nothing_proven(task, state), task.penalty_beyond(state)
+    value, beyond, null = penalty.value(weights), task.penalty_beyond(state), task.null_floor()
+    at = task.residual_at(state).settled(null, weights, intercept)
+    gap = _nothing_proven(at, value + beyond, null, task.sum_weight)
     # The penalty at the state, and at a minimum, where it is at most the objective, are as right as its strengths.
-    rounded = task.strength_error * (penalty.value(weights) + gap.objective)
+    rounded = task.strength_error * (value + gap.objective)
     within = ((weights >= penalty.lower) & (weights <= penalty.upper)).all()
-    null = task.null_floor()
     if not within or not np.isfinite(gap.objective) or is_lost(gap.objective, null, weights, intercept):
         return gap
     if gap.objective == 0:
@@ -88,15 +90,11 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     return gap
 
 
-def _nothing_proven(task: LassoTask, state: Weights) -> Gap:
+def _nothing_proven(at: Residual, penalty: float, null_squares: float, total: float) -> Gap:
     """The objective at a state, at most, and what an excess is relative to: at least, after all roundings."""
-    weights, intercept = task.to_scaled(state)
-    at, total = task.residual_at(state), task.sum_weight
-    at = at.settled(task.null_floor(), weights, intercept)
-    penalty = task.penalty.value(weights) + task.penalty_beyond(state)
     root = float(np.sqrt(at.squares))
     most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + penalty) for off in (at.off, -at.off))
-    null = task.null_floor() / (2 * total)
+    null = null_squares / (2 * total)
     is_exact = is_exact_fit(most, null) or most == null == 0
     scale = null if is_exact else least
     return Gap(np.inf, 0.0, most, max(scale, TINY) if np.isfinite(scale) else 1.0, is_exact)
@@ -246,8 +244,7 @@ MOST_ACTIVE = 2000  # most columns with a weight for which their condition is st
 
 def certify(task: LassoTask, state: Weights, tolerance: float) -> Certificate:
     """How far the objective at the state can be above its minimum."""
-    is_cheap = np.count_nonzero(state.coef) <= MOST_PROVEN
-    gap = duality_gap(task, state, tolerance, FLOOR if is_cheap else tolerance)
+    gap = proven_gap(task, state, tolerance)
     rank, condition = _active_rank(task, state)
     return Certificate(
         claim=EXACT_FIT_CLAIM if gap.is_exact_fit else "relative excess of the objective",
@@ -261,6 +258,15 @@ def certify(task: LassoTask, state: Weights, tolerance: float) -> Certificate:
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         prediction_change=prediction_change(2 * gap.relative * gap.scale, task.scaling.y_scale),
     )
+
+
+def proven_gap(task: LassoTask, state: Weights, tolerance: float) -> Gap:
+    """The gap that the certificate of a state has, remembered by the task: the history of a fit has it too."""
+    question = (state, tolerance)
+    if task.proven is None or not (task.proven[0][0].is_same(state) and task.proven[0][1] == tolerance):
+        is_cheap = np.count_nonzero(state.coef) <= MOST_PROVEN
+        task.proven = question, duality_gap(task, state, tolerance, FLOOR if is_cheap else tolerance)
+    return task.proven[1]
 
 
 def _active_rank(task: LassoTask, state: Weights) -> tuple[int, float]:

@@ -15,8 +15,9 @@ from certifit.data.user_input import refuse_nonfinite
 from certifit.models.lasso.task import GramLasso, LassoTask, PenaltyUnits, Strengths, roots
 from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.normal_equations import Weights, data_facts
+from certifit.runtime import core
 from certifit.statistics import double_double as dd
-from certifit.statistics.gram import ColumnSizes, Scaling, counted, mean_shift, refuse_no_weight
+from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.moments import column_spreads, sharp_target_spread
 from certifit.statistics.residual import UNIT
 
@@ -227,7 +228,7 @@ class ColumnLasso(LassoTask):
         size = self._scaling.scale[0]
         for j in np.flatnonzero(np.diff(by_column.indptr) == X.shape[0]):
             entries = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]] * size
-            shift[j] = mean_shift(entries[:, None], exact=True)[0]
+            shift[j] = core.column_shifts([("dense", entries[:, None])], np.ones(1), True)[0]
         return shift
 
     @staticmethod

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from certifit.data.columns import Array
 from certifit.minimise.problem import Record, Run, check_record
 from certifit.minimise.steps import Steps, is_limited
-from certifit.models.lasso.certificate import duality_gap
+from certifit.models.lasso.certificate import duality_gap, proven_gap
 from certifit.models.lasso.columns import ColumnLasso
 from certifit.models.lasso.task import CommonUnits, GramLasso, LassoTask, Strengths
 from certifit.models.least_squares.normal_equations import Weights
@@ -60,7 +60,7 @@ def solve(task: LassoTask, tol: float, max_iter: int) -> Run[Weights]:
     for most in _stages(max_iter) if is_limited() else [max_iter]:
         path = elastic_path(task, alphas, tol, most)
         state, sweeps = Weights(path.coef[0], float(path.intercept[0])), max(int(path.sweeps[0]), 1)
-        gap = duality_gap(task, state, tol)
+        gap = proven_gap(task, state, tol)
         excess = gap.relative * gap.scale
         if not steps.rows:
             _report(task, steps, 0, null, max(null - gap.objective + excess, 0.0))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Gram
 from certifit.statistics.gram import NO_SPREAD, STILL_SHARE, Gram, Scaling, centred_gram, gram
 from certifit.statistics.moments import MOST_ABOUT, SPREAD_ERROR, sharp_spreads, sharp_target_spread
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
+
+if TYPE_CHECKING:
+    from certifit.models.lasso.certificate import Gap
 
 NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squares lose, and more
 
@@ -104,6 +108,7 @@ class LassoTask(ABC):
     fit_intercept: bool
     standardize: bool
     _last: tuple[Weights, Residual] | None = None
+    proven: tuple[tuple[Weights, float], Gap] | None = None  # of the last state and tolerance
 
     @property
     @abstractmethod

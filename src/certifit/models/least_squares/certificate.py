@@ -102,14 +102,16 @@ class _Excess:
 
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
     null = task.null_objective()
-    residual = task.residual_at(state).settled(null, *task.to_scaled(state))
+    scaled = weights, _ = task.to_scaled(state)
+    residual = task.residual_at(state).settled(null, *scaled)
     gradient = task.gradient(residual)
-    penalty, beyond = task.penalty_of(state)
+    penalty, beyond = task.penalty_of(state, weights)
     # With the largest penalties cut f is smaller everywhere, so f(w) - min f <= cut f(w) - min of it + what was cut.
-    excess = _excess(task, state, residual, gradient, residual.raised(residual.squares + penalty)).raised(beyond)
+    raised = residual.raised(residual.squares + penalty)
+    excess = _excess(task, state, weights, residual, gradient, raised).raised(beyond)
     objective = residual.squares + penalty + beyond
     scale = residual.scale(objective, null)
-    if is_lost(objective, null, *task.to_scaled(state)) or not (excess.bound < np.inf and scale < np.inf):
+    if is_lost(objective, null, *scaled) or not (excess.bound < np.inf and scale < np.inf):
         excess, scale = _Excess(0.0, np.inf), 1.0
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
@@ -124,22 +126,25 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
         condition=task.factor.condition,
         dependent=relations(task),
         names=tuple(["intercept"] * offset + task.source.names),
-        digits=tuple(_digits(task, state, residual, gradient)),
+        digits=tuple(_digits(task, scaled, residual, gradient)),
         literal=None if excess.literal is None else float(excess.literal / scale) + TINY,
         prediction_change=prediction_change(excess.bound / task.gram.sum_weight, task.gram.scaling.y_scale),
     )
     return certificate if certificate.holds else replace(certificate, advice=_advice(task, state, excess.bound))
 
 
-def _excess(task: LeastSquares, state: Weights, residual: Residual, gradient: Array, objective: float) -> _Excess:
+def _excess(
+    task: LeastSquares, state: Weights, weights: Array, residual: Residual, gradient: Array, objective: float
+) -> _Excess:
     """Over the kept columns; over all weights where others are nearly their combinations, or penalised besides."""
     if objective == 0:
         return _Excess(0.0, 0.0)
     remainders = task.remainders
     if remainders is None or (task.alpha == 0 and not remainders.is_apart.any()):
         computed = max(float(gradient @ task.factor.solve(gradient)), 0.0)
-        root = np.sqrt(computed) * (1 + _matrix_error(task)) + _gradient_error(task, residual, task.to_scaled(state)[0])
-        excess = _Excess(computed, min(float(root**2), objective) if _matrix_error(task) < TRUSTED else objective)
+        matrix_error = _matrix_error(task)
+        root = np.sqrt(computed) * (1 + matrix_error) + _gradient_error(task, residual, weights)
+        excess = _Excess(computed, min(float(root**2), objective) if matrix_error < TRUSTED else objective)
     else:
         excess = _excess_over_all(task, task.restricted, state, objective)
     if remainders is None or not remainders.is_rounding.any():
@@ -209,14 +214,14 @@ def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> f
 
 
 @one_blas_thread
-def _digits(task: LeastSquares, state: Weights, residual: Residual, gradient: Array) -> Array:
+def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual, gradient: Array) -> Array:
     """-log10 of a bound on the relative error of every coefficient: see the docs, "Digits".
 
     err = |T| |A^-1| |g| + u (s_j | |X||w| + |y| | + sum_k |A^-1_jk| |x_k| |r|): what the solver left, and the effect of
     half an ulp in every entry of X and y. g has the rounding of its sums and of the penalty.
     """
     offset = int(task.fit_intercept)
-    weights, intercept = task.to_scaled(state)
+    weights, intercept = scaled
     estimate = np.concatenate([[intercept] * offset, weights])
     inverse, raw = task.factor.inverse, task.raw_inverse
     slope = np.abs(gradient) + residual.rounding[1 - offset :]

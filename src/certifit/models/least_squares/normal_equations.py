@@ -56,7 +56,9 @@ class GramUnits:
         low = np.zeros_like(solution) if low is None else low
         with np.errstate(over="ignore"):
             coef = (solution + low)[offset:] * s.scale / s.y_scale
-        coef[self._is_crushed()] = 0.0
+        crushed = self._is_crushed()
+        if crushed is not None:
+            coef[crushed] = 0.0
         self._refuse_overflow(coef)
         intercept = 0.0
         if offset:
@@ -88,9 +90,9 @@ class GramUnits:
         columns = np.arange(d)
         return np.concatenate([[d], columns]) if self.fit_intercept else columns
 
-    def _is_crushed(self) -> Array:
-        """Columns whose penalty leaves no weight to speak of."""
-        return np.zeros(self.gram.n_columns, dtype=bool)
+    def _is_crushed(self) -> Array | None:
+        """Columns whose penalty leaves no weight to speak of; None where there is no penalty."""
+        return None
 
     def _refuse_overflow(self, coef: Array) -> None:
         refuse_overflow(coef, self.gram.scaling.scale, self.names)
@@ -168,7 +170,9 @@ class NormalEquations(GramUnits):
             sums = sums * np.where(squares > 0, (squares + 3 * of_means) / np.where(squares > 0, about, 1.0), 1.0)
         return np.asarray(sums + 8 * UNIT)
 
-    def _is_crushed(self) -> Array:
+    def _is_crushed(self) -> Array | None:
+        if self.alpha == 0:
+            return None
         return np.asarray(self.penalty >= LARGEST_PENALTY)  # within 1 / LARGEST_PENALTY of the minimum, relative
 
     def _penalty_of(self, alpha: float) -> Array:
@@ -178,12 +182,13 @@ class NormalEquations(GramUnits):
         with np.errstate(over="ignore", under="ignore"):
             return np.minimum(strength * self.penalty_units**2, LARGEST_PENALTY)
 
-    def penalty_of(self, state: Weights) -> tuple[float, float]:
+    def penalty_of(self, state: Weights, weights: Array) -> tuple[float, float]:
         """sum_j penalty_j w_j^2, and at most what the penalty is above that for columns where it was kept finite.
 
-        Roots are taken first: the squares of small weights underflow.
+        weights: those of the state, scaled. Roots are taken first: the squares of small weights underflow.
         """
-        weights, _ = self.to_scaled(state)
+        if self.alpha == 0:
+            return 0.0, 0.0
         kept = float(np.sum((np.sqrt(self.penalty) * weights) ** 2))
         return kept, self._beyond(np.sqrt(self.alpha) * np.sqrt(self.gram.sum_weight), state)
 

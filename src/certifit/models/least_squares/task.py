@@ -364,22 +364,22 @@ class LeastSquares(NormalEquations):
     def null_objective(self) -> float:
         """Squares about the best constant, or about 0 without an intercept, scaled: at most, after all roundings."""
         gram, d = self.gram, self.gram.n_columns
-        zeros = np.zeros(gram.sums.shape)
-        low, error = (zeros, MATRIX_ERROR) if gram.low is None else (gram.low, 32 * twofold_unit(gram.n_rows))
+        error = MATRIX_ERROR if gram.low is None else 32 * twofold_unit(gram.n_rows)
 
-        def entry(i: int, j: int) -> dd.Pair:  # of (1, y - y_shift); without an intercept there is no shift
-            return gram.sums[d + i, d + j], low[d + i, d + j]
+        def entry(i: int, j: int) -> tuple[float, float]:  # of (1, y - y_shift); no shift without an intercept
+            low = 0.0 if gram.low is None else float(gram.low[d + i, d + j])
+            return float(gram.sums[d + i, d + j]), low
 
         squares = entry(1, 1)
         if not self.fit_intercept:
-            return float(squares[0]) * (1 - error)
-        mean = np.asarray(gram.sums[d, d + 1] / gram.sum_weight)
+            return squares[0] * (1 - error)
+        total = entry(0, 1)
+        mean = total[0] / gram.sum_weight
         # squares - mean (2 total - mean W), less what the mean being off by a rounding costs
-        nothing = np.zeros(())
-        left = dd.add(entry(0, 1), dd.multiply(entry(0, 0), (-mean, nothing)))
-        about = dd.add(squares, dd.multiply((-mean, nothing), dd.add(entry(0, 1), left)))
-        off = float(left[0]) ** 2 / gram.sum_weight
-        return max(float(about[0]) - 2 * off - 4 * error * float(squares[0]), 0.0)
+        left = dd.add(total, dd.multiply(entry(0, 0), (-mean, 0.0)))
+        about = dd.add(squares, dd.multiply((-mean, 0.0), dd.add(total, left)))
+        off = left[0] * left[0] / gram.sum_weight
+        return max(about[0] - 2 * off - 4 * error * squares[0], 0.0)
 
     def in_own_units(self, squares: float, system: LiteralSystem) -> float:
         """Squares in the units of a system as squares in the units of this task: powers of two apart."""
