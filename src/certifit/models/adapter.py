@@ -88,13 +88,13 @@ def _class_of(estimator: object) -> type[object]:
 
 def _row_of(cls: type[object]) -> Learner | None:
     rows = {learner.place: learner for learner in LEARNERS.values()}
-    return next((rows[place] for place in _places_of(cls) if place in rows), None)
+    return next((rows[place] for place in _places_of(*cls.__mro__) if place in rows), None)
 
 
 @cache
-def _places_of(cls: type[object]) -> tuple[str, ...]:
-    """How the table would name a class and those that it derives from."""
-    return tuple(f"{base.__module__.removeprefix('certifit.')}:{base.__qualname__}" for base in cls.__mro__)
+def _places_of(*classes: type) -> tuple[str, ...]:
+    """How the table would name classes."""
+    return tuple(f"{cls.__module__.removeprefix('certifit.')}:{cls.__qualname__}" for cls in classes)
 
 
 def origins_of(estimator: object) -> list[tuple[str, str]]:

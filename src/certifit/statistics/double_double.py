@@ -11,7 +11,7 @@ these roundings add up, word by word; what counts is the sum of all chances less
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, overload
+from typing import TypeVar, overload
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from certifit.data.columns import Array
 from certifit.runtime import core
 
 Pair = tuple[Array, Array]
+Numbers = TypeVar("Numbers", float, Array)
 
 
 @overload
@@ -32,11 +33,7 @@ def two_sum(a: Array | float, b: Array | float) -> tuple[Array | float, Array | 
     return s, (a - (s - t)) + (b - t)
 
 
-@overload
-def two_product(a: float, b: float) -> tuple[float, float]: ...
-@overload
-def two_product(a: Array, b: Array) -> Pair: ...
-def two_product(a: Array | float, b: Array | float) -> tuple[Array | float, Array | float]:
+def two_product(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
     """hi + lo = a b exactly, by Dekker's splitting."""
     p = a * b
     a_hi, a_lo = _split(a)
@@ -44,11 +41,7 @@ def two_product(a: Array | float, b: Array | float) -> tuple[Array | float, Arra
     return p, ((a_hi * b_hi - p) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
 
 
-@overload
-def add(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]: ...
-@overload
-def add(a: Pair, b: Pair) -> Pair: ...
-def add(a: Any, b: Any) -> Any:
+def add(a: tuple[Numbers, Numbers], b: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
     """a + b."""
     s, e = two_sum(a[0], b[0])
     t, f = two_sum(a[1], b[1])
@@ -56,11 +49,7 @@ def add(a: Any, b: Any) -> Any:
     return _quick_two_sum(s, e + f)
 
 
-@overload
-def multiply(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]: ...
-@overload
-def multiply(a: Pair, b: Pair) -> Pair: ...
-def multiply(a: Any, b: Any) -> Any:
+def multiply(a: tuple[Numbers, Numbers], b: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
     """a b."""
     p, e = two_product(a[0], b[0])
     return _quick_two_sum(p, e + (a[0] * b[1] + a[1] * b[0]))
@@ -72,12 +61,12 @@ def dot(a: Array, b: Array) -> tuple[float, float]:
     return hi, lo
 
 
-def _quick_two_sum(a: Any, b: Any) -> Any:
+def _quick_two_sum(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
     s = a + b
     return s, b - (s - a)
 
 
-def _split(a: Any) -> Any:
+def _split(a: Numbers) -> tuple[Numbers, Numbers]:
     c = 134217729.0 * a  # 2^27 + 1
     hi = c - (c - a)
     return hi, a - hi

@@ -9,6 +9,9 @@ from folding import fold_squares, offered
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Memory
+from certifit.models.least_squares.fold_path import _along
+from certifit.models.least_squares.normal_equations import NormalEquations
+from certifit.statistics.gram import gram
 
 SPLITS = Splits.folds(ByRow(5, 0))
 
@@ -105,3 +108,22 @@ def test_a_polynomial_that_a_fold_does_not_determine_is_refitted(degree, n_rows)
     for k, (train, test) in enumerate(folds.split(x)):
         wanted = cf.LinearRegression(basis=cf.Polynomial(degree)).fit(x[train], y[train]).score(x[test], y[test])
         assert scores[f"split{k}_test_score"][0] == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_many_penalties_from_one_tridiagonal_matrix_solve_their_systems(rng, fit_intercept, standardize):
+    X, alphas = rng.normal(size=(60, 6)), [1e-8, 0.01, 1.0, 30.0, 1e9]
+    X[:, 1] += X[:, 0] * 30  # of another size, and nearly along another column
+    source = Memory(X, X @ rng.normal(size=6) + rng.normal(size=60))
+    statistic = gram(source, centred=fit_intercept)
+    equations = NormalEquations(statistic, 1e-8, fit_intercept, lambda: statistic, source.names, standardize)
+    together = _along(equations, alphas)
+    if not standardize:
+        assert together is None  # squared sizes 900 apart
+        return
+    assert together is not None
+    for alpha, solution in zip(alphas, together, strict=True):
+        matrix = equations.unpenalised() + np.diag(equations.diagonal(alpha))
+        left, sizes = matrix @ solution - equations.right_hand_side(), np.abs(matrix) @ np.abs(solution)
+        assert (np.abs(left) <= 1e-12 * sizes.max()).all()

@@ -21,7 +21,7 @@ from scipy.linalg import lapack
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.least_squares.normal_equations import NormalEquations, Weights
+from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, NormalEquations, Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics import double_double as dd
@@ -172,6 +172,8 @@ class FoldEquations:
 
 ROUNDING = 16 * 2.0**-53  # error of an entry of a float64 Gram matrix, relative to its column norms
 DIGITS = 1e-9  # largest relative error of squares
+LEAST_TOGETHER = 4  # strengths from which on one tridiagonal reduction costs less than a factor each
+MOST_UNLIKE = 16.0  # largest ratio of squared sizes of columns, in units of the penalty, for that reduction
 
 Fits = tuple[Array, Array]  # coefficients, candidates x columns, and intercepts
 
@@ -273,6 +275,9 @@ def path(
     weakest = folds.equations(split, min(strengths), train)
     if weakest.factor.condition <= PLAIN_CONDITION and weakest.gram.low is None:
         # A penalty only lowers the condition of the scaled matrix, so all others are as safe.
+        together = _along(weakest, strengths) if len(strengths) >= LEAST_TOGETHER else None
+        if together is not None:
+            return [(weakest, Solved(solution, np.zeros_like(solution))) for solution in together]
         matrix, right = weakest.unpenalised(), weakest.right_hand_side()
         return [(weakest, _penalised(matrix, right, weakest.diagonal(strength))) for strength in strengths]
     equations = [folds.equations(split, strength, train) for strength in strengths]
@@ -287,6 +292,44 @@ def solved(equations: NormalEquations) -> Solved:
     state = smallest_norm(equations, equations.from_solution(hi, lo))
     hi = equations.to_solution(state)
     return Solved(hi, np.zeros_like(hi))
+
+
+def _along(equations: NormalEquations, strengths: Sequence[float]) -> Array | None:
+    """Solutions of one system for many strengths, a row each; None where its columns are too unlike in size.
+
+    With the intercept eliminated and columns divided by what the penalty counts them in, the matrix of a strength is
+    B + lambda I. B = Q T Q' is reduced to a tridiagonal T once; every strength is then a tridiagonal system. Errors
+    are relative to the condition of B + lambda I, which is at most that of the system in units of near-unit norm
+    (checked) times the ratio of B's largest and least diagonal entries.
+    """
+    offset, d, total = int(equations.fit_intercept), equations.gram.n_columns, equations.gram.sum_weight
+    units, largest = equations.penalty_units, max(strengths) * total
+    with np.errstate(over="ignore", under="ignore"):
+        if d < 2 or not largest * float(units.max()) ** 2 < LARGEST_PENALTY:
+            return None
+    matrix, right = equations.unpenalised(), equations.right_hand_side()
+    across = matrix[0, 1:] / matrix[0, 0] if offset else np.zeros(d)
+    inner, side = matrix[offset:, offset:], right[offset:]
+    if offset:
+        inner, side = inner - np.outer(across, matrix[0, 1:]), side - across * right[0]
+    with np.errstate(all="ignore"):
+        inner, side = inner / units / units[:, None], side / units
+    diagonal = np.diagonal(inner)
+    if not (diagonal.max() <= MOST_UNLIKE * diagonal.min() and np.isfinite(inner).all()):
+        return None
+    # A symmetric matrix is its own transpose: Fortran's order without a copy.
+    reduced, diagonal, beside, tau, failed = lapack.dsytrd(inner.T, lower=1, lwork=32 * d, overwrite_a=1)
+    turn, reflectors = partial(lapack.dormqr, "L", lwork=32 * d), np.asfortranarray(reduced[1:, :-1])
+    start = np.append(side[0], turn("T", reflectors, tau, side[1:, None])[0][:, 0])
+    solutions = np.empty((d, len(strengths)), order="F")
+    for i, strength in enumerate(strengths):
+        _, _, solution, failed = lapack.dptsv(diagonal + strength * total, beside, start)
+        if failed:  # T + lambda I has no factor: rounding of a matrix at the limit of the condition
+            return None
+        solutions[:, i] = solution.ravel()
+    solutions[1:] = turn("N", reflectors, tau, solutions[1:])[0]
+    weights = (solutions / units[:, None]).T
+    return np.column_stack([right[0] / matrix[0, 0] - weights @ across, weights]) if offset else weights
 
 
 def _penalised(matrix: Array, right: Array, penalty: Array) -> Solved:
