@@ -22,10 +22,11 @@ class Philox {
 
   // Uniform in [0, bound), bound > 0: the high half of word * bound, without the words that would favour some results.
   uint32_t below(uint32_t bound) {
-    const uint32_t uneven = -bound % bound;
     for (;;) {
       const uint64_t product = uint64_t{next()} * bound;
-      if (static_cast<uint32_t>(product) >= uneven) return static_cast<uint32_t>(product >> 32);
+      const auto low = static_cast<uint32_t>(product);
+      // The words to leave out are those whose low half is less than 2^32 mod bound, which is below the bound.
+      if (low >= bound || low >= -bound % bound) return static_cast<uint32_t>(product >> 32);
     }
   }
 

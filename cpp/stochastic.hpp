@@ -68,30 +68,6 @@ struct Mistakes {
 Mistakes perceptron_pass(const Rows& rows, const double* y, const Order& order, double threshold, double step,
                          bool fit_intercept, Learned& state, Crew& crew);
 
-// A linear support vector machine by its multipliers, one at a time: each is set to its best while the others stay.
-// a_i within [0, bound_i] of the dual with diagonal_i a_i^2 / 2; weights = sum_i y_i a_i x_i,
-// intercept = its centre + ridge sum_i y_i a_i. A row rests at 0 by a slope beyond `above`, at its
-// bound by one beyond -`below`.
-struct DualTask {
-  const double* y;
-  const double* bound;
-  const double* diagonal;
-  const double* squares;  // |x|^2
-  double ridge, above, below;
-
-  void fetch(size_t row, const double* a) const {
-    for (const double* of : {y, bound, diagonal, squares, a}) __builtin_prefetch(of + row, 0, 2);
-  }
-};
-// The largest violations that were met, of slopes above 0 and below, and the rows that do not rest, as the pass met
-// them.
-struct DualPass {
-  double above = 0, below = 0;
-  std::vector<int64_t> open;
-};
-DualPass dual_pass(const Rows& rows, const DualTask& task, const Order& order, std::vector<double>& a, Learned& state,
-                   Crew& crew);
-
 // Steps of the primal: theta += y x where y x'theta factor_k < 1. sums += late_k y x beside it: what is left of a step
 // in the average of all states.
 void margin_steps(const Rows& rows, const double* y, const Order& order, const double* factor, const double* late,

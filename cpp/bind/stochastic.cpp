@@ -1,5 +1,6 @@
 #include "../stochastic.hpp"
 
+#include "../dual_descent.hpp"
 #include "rows.hpp"
 
 namespace certifit {
@@ -8,6 +9,7 @@ namespace {
 using namespace nb::literals;
 
 using RowNumbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Passes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 Order checked_order(const Rows& rows, const std::optional<RowNumbers>& order) {
   if (!order) return {nullptr, rows.n_rows};
@@ -79,22 +81,35 @@ nb::object perceptron_pass_py(nb::list x, Vector y, std::optional<RowNumbers> or
   return nb::make_tuple(to_numpy(std::move(state.weights)), state.intercept, mistakes.count, mistakes.is_finite);
 }
 
-nb::object dual_pass_py(nb::list x, Vector y, Vector bound, Vector diagonal, Vector squares, double ridge, double above,
-                        double below, std::optional<RowNumbers> order, Vector a, Vector weights, double intercept) {
+std::vector<uint8_t> checked_passes(const char* name, const Passes& passes, size_t n, uint8_t least) {
+  check_size(name, passes.shape(0), n);
+  std::vector<uint8_t> copy(passes.data(), passes.data() + n);
+  for (const uint8_t count : copy)
+    check(count >= least && count <= longest_wait, std::string(name) + " holds a number of passes that is not legal");
+  return copy;
+}
+
+nb::object dual_descent_py(nb::list x, Vector y, Vector bound, Vector diagonal, Vector squares, double ridge, Vector a,
+                           Vector weights, double intercept, Passes wait, Passes due, size_t n_visits, uint64_t seed) {
   HeldRows held(x);
   check_rows(held.rows, y, std::nullopt, 1);
   const size_t n = held.rows.n_rows;
+  check(n < size_t{1} << 32, "there are too many rows");
   check_size("bound", bound.shape(0), n);
   check_size("diagonal", diagonal.shape(0), n);
   check_size("squares", squares.shape(0), n);
   check_size("a", a.shape(0), n);
-  const Order checked = checked_order(held.rows, order);
-  Learned state = copied(held.rows, weights, intercept);
-  std::vector<double> multipliers(a.data(), a.data() + n);
-  const DualTask task{y.data(), bound.data(), diagonal.data(), squares.data(), ridge, above, below};
-  DualPass pass = run(1, [&](Crew& crew) { return dual_pass(held.rows, task, checked, multipliers, state, crew); });
-  return nb::make_tuple(to_numpy(std::move(multipliers)), to_numpy(std::move(state.weights)), state.intercept,
-                        pass.above, pass.below, whole_numbers(std::move(pass.open)));
+  check_size("weights", weights.shape(0), held.rows.n_columns);
+  DualState state{{a.data(), a.data() + n},
+                  {weights.data(), weights.data() + weights.shape(0)},
+                  intercept,
+                  checked_passes("wait", wait, n, 1),
+                  checked_passes("due", due, n, 0)};
+  const DualTask task{y.data(), bound.data(), diagonal.data(), squares.data(), ridge};
+  DualRound round = run(1, [&](Crew& crew) { return dual_descent(held.rows, task, n_visits, seed, state, crew); });
+  nb::object at = nb::make_tuple(to_numpy(std::move(state.a)), to_numpy(std::move(state.weights)), state.intercept,
+                                 whole_numbers(std::move(state.wait)), whole_numbers(std::move(state.due)));
+  return nb::make_tuple(at, to_numpy(std::move(round.mean)), round.worst, round.n_visits);
 }
 
 nb::object margin_steps_py(nb::list x, Vector y, std::optional<RowNumbers> order, Vector factor, Vector late,
@@ -132,9 +147,9 @@ void bind_stochastic(nb::module_& m) {
         "sums"_a.noconvert().none(), "sum_intercept"_a, "n_steps"_a);
   m.def("perceptron_pass", perceptron_pass_py, "x"_a, "y"_a.noconvert(), "order"_a.noconvert().none(), "threshold"_a,
         "step"_a, "fit_intercept"_a, "weights"_a.noconvert(), "intercept"_a);
-  m.def("dual_pass", dual_pass_py, "x"_a, "y"_a.noconvert(), "bound"_a.noconvert(), "diagonal"_a.noconvert(),
-        "squares"_a.noconvert(), "ridge"_a, "above"_a, "below"_a, "order"_a.noconvert().none(), "a"_a.noconvert(),
-        "weights"_a.noconvert(), "intercept"_a);
+  m.def("dual_descent", dual_descent_py, "x"_a, "y"_a.noconvert(), "bound"_a.noconvert(), "diagonal"_a.noconvert(),
+        "squares"_a.noconvert(), "ridge"_a, "a"_a.noconvert(), "weights"_a.noconvert(), "intercept"_a,
+        "wait"_a.noconvert(), "due"_a.noconvert(), "n_visits"_a, "seed"_a);
   m.def("margin_steps", margin_steps_py, "x"_a, "y"_a.noconvert(), "order"_a.noconvert().none(), "factor"_a.noconvert(),
         "late"_a.noconvert(), "weights"_a.noconvert(), "sums"_a.noconvert());
   m.def("row_squares", row_squares_py, "x"_a, "threads"_a);

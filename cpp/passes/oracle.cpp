@@ -23,6 +23,11 @@ struct BlockOracle {
   }
 };
 
+// Derivatives that are known: the slope stands for the target, the curvature for the offset of a score of 0.
+struct Known {
+  LossAt operator()(Vec slope, Vec curvature) const { return {Vec{}, slope, curvature}; }
+};
+
 template <class LossOf>
 class Evaluator {
  public:
@@ -54,7 +59,8 @@ class Evaluator {
         w[k] = begin + k < tile.size() ? weight(row) : 0.0;
         y[k] = y_[row];
         if (offset_) z[k] += offset_[row];
-        if (!rows_.thin.empty()) z[k] += thin_score(row);
+        if constexpr (!std::is_same_v<LossOf, Known>)
+          if (!rows_.thin.empty()) z[k] += thin_score(row);
       }
       const LossAt at = loss_(load(y), load(z));
       const Vec own = load(w);
@@ -272,11 +278,6 @@ class GradientOnly {
   LossOf loss_;
   double base_;
   std::vector<double> weights_, thin_weights_, scratch_;
-};
-
-// Derivatives that are known: the slope stands for the target, the curvature for the offset of a score of 0.
-struct Known {
-  LossAt operator()(Vec slope, Vec curvature) const { return {Vec{}, slope, curvature}; }
 };
 
 template <class LossOf>

@@ -327,18 +327,20 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, "y": _codes_of(rng, n, 2), "order": order, **options}
 
 
-@call("dual_pass")
+@call("dual_descent")
 def _(rng: Rng) -> Arguments:
     x, n, d = rows(rng)
     bound = np.abs(vector(rng, n)) + 0.1
-    sizes = {"bound": bound, "diagonal": np.zeros(n), "squares": np.ones(n), "ridge": 1.0, "above": 0.5, "below": 0.5}
+    sizes = {"bound": bound, "diagonal": np.zeros(n), "squares": np.ones(n), "ridge": 1.0}
     state = {
         "a": bound / 2,
-        "order": maybe(rng, rng.permutation(n).astype(np.int64)),
         "weights": vector(rng, d),
         "intercept": 0.5,
+        "wait": rng.integers(1, 129, n).astype(np.uint8),
+        "due": rng.integers(0, 129, n).astype(np.uint8),
     }
-    return {"x": x, "y": 2 * _codes_of(rng, n, 2) - 1, **sizes, **state}
+    ends = {"n_visits": int(rng.integers(0, 99)), "seed": 3}
+    return {"x": x, "y": 2 * _codes_of(rng, n, 2) - 1, **sizes, **state, **ends}
 
 
 @call("margin_steps")

@@ -1,8 +1,7 @@
 """Multipliers of a linear machine with the hinge: coordinate descent, an interior point method, and a last step.
 
-Coordinate descent sets one multiplier after the other to its best, in a random order. The constraint of the intercept
-is met by the method of multipliers: b = centre + ridge sum_i y_i a_i, and the centre follows b. The interior point
-method is that of `svm/interior.py`. Small machines end at rounding: the multipliers between their
+Coordinate descent moves one multiplier after the other towards its best, in a random order (the core's `dual_descent`).
+The interior point method is that of `svm/interior.py`. Small machines end at rounding: the multipliers between their
 bounds solve a linear system (`svm/polish.py`).
 """
 
@@ -28,11 +27,11 @@ MOST_STEPS = 100  # of an interior point method
 MOST_SIDE = 1000  # of its linear system
 MOST_WORK = 5e10  # rows times the square of that
 SMALL = 2000  # rows of machines that are solved to rounding
-ENOUGH = 0.3  # of tol
+ENOUGH = 0.5  # of tol
 CLOSE = 1e-3  # of tol, for an interior point method
 SHARPENED = 3  # linear systems at the end
-AGAIN = 10  # times all rows: most rows of passes over some between two over all
-CALMER = 0.01  # of the worst violation: where such passes end
+ROUND = 4  # visits per row between two looks at the gap
+MOST_VISITS = 1 << 21  # of rows in one call, which `max_time` waits for
 
 Told = Callable[[float, float], bool]  # objective, dual: True to stop
 
@@ -113,58 +112,73 @@ def solve_dual(task: LinearTask, p: int, method: str, tolerance: float, most: in
 
 
 def descend(task: LinearTask, machine: Machine, enough: float, most: int, told: Told) -> Point:
-    """Coordinate descent from multipliers of 0. most: passes over all rows, or as many rows in smaller passes.
+    """Coordinate descent from multipliers of 0. most: visits per row, in passes over those that do not rest.
 
-    Near the optimum most rows rest at a bound: after a pass over all rows some are of those alone that do not rest.
+    The gap is that of the best multipliers and the best weights so far, which need not belong together. The mean of
+    the weights of a round often is better than the last: multipliers on their way swing about their ends.
     """
     at = _Descent(task, machine)
     best = point_of(task, machine, at.a)
     n, visited = task.n_points, 0
     while visited < most * n:
-        rows = at.step(np.arange(n))
-        worst, left = at.worst, min(AGAIN * n, most * n - visited)
-        visited += n
-        while at.worst > CALMER * worst and 0 < len(rows) <= left:
-            left, visited = left - len(rows), visited + len(rows)
-            rows = at.step(rows)
-        at.met = (worst, worst)
-        point = provable(task, machine, point_of(task, machine, at.a))
-        best = point if point.gap < best.gap else best
-        at.w = task.sums(at.sign * at.a)[0][:-1]  # what rounding took from the sums of many steps
-        if told(alpha_units(task, best.objective), alpha_units(task, best.dual)) or best.gap <= enough or worst == 0:
+        visited += at.go(min(ROUND * n, most * n - visited))
+        point = point_of(task, machine, at.a)
+        # Summed anew: what rounding took from many steps. An intercept's point has other multipliers.
+        at.w = task.sums(at.sign * at.a)[0][:-1] if machine.has_intercept else point.w
+        if task.names_multipliers:
+            point = provable(task, machine, point)
+            best = point if point.gap < best.gap else best
+        else:
+            best = better_of(best, better_of(point, with_weights(task, machine, point, at.mean)))
+        is_told = told(alpha_units(task, best.objective), alpha_units(task, best.dual))
+        if is_told or best.gap <= enough or at.worst == 0:
             break
     return best
 
 
 class _Descent:
-    """Multipliers on the way, their weights w, b = centre + ridge sum_i y_i a_i, and the violations last met."""
+    """Multipliers on the way, their weights w, b = centre + ridge sum_i y_i a_i, and the passes that rows rest.
+
+    mean, worst: the mean weights of the last round, and the largest violation that it met.
+    """
 
     def __init__(self, task: LinearTask, machine: Machine) -> None:
-        slack, bound = machine.slack, np.ascontiguousarray(machine.bound)
-        self.task, self.has_intercept, self.sign = task, machine.has_intercept, np.ascontiguousarray(machine.sign)
-        self.ridge = float(task.squares.mean()) if machine.has_intercept else 0.0
-        self.parts = (self.sign, slack.most(bound), slack.diagonal(bound), task.squares, self.ridge)
-        self.rng = np.random.default_rng(0)
-        self.a, self.w, self.b = np.zeros(task.n_points), np.zeros(task.n_columns), 0.0
-        self.met = (np.inf, np.inf)  # multipliers that should fall, and that should grow
+        slack, bound, n = machine.slack, np.ascontiguousarray(machine.bound), task.n_points
+        self.task, self.sign = task, np.ascontiguousarray(machine.sign)
+        ridge = float(task.squares.mean()) if machine.has_intercept else 0.0
+        self.parts = (self.sign, slack.most(bound), slack.diagonal(bound), task.squares, ridge)
+        self.a, self.w, self.b = np.zeros(n), np.zeros(task.n_columns), 0.0
+        self.rests = (np.ones(n, dtype=np.uint8), np.zeros(n, dtype=np.uint8))
+        self.mean, self.worst, self.n_calls = self.w, np.inf, 0
 
-    @property
-    def worst(self) -> float:
-        """The largest violation that the last pass met."""
-        return max(self.met)
+    def go(self, n_visits: int) -> int:
+        """One round of so many visits of single rows, or more to end a pass; how many there were."""
+        visited, worst = 0, 0.0
+        while visited < n_visits:
+            state = (self.a, self.w, self.b, *self.rests, min(n_visits - visited, MOST_VISITS), self.n_calls)
+            at, self.mean, met, n_met = core.dual_descent(self.task.rows, *self.parts, *state)
+            self.a, self.w, self.b, *rests = at
+            self.rests = (rests[0], rests[1])
+            worst, visited, self.n_calls = max(worst, float(met)), visited + int(n_met), self.n_calls + 1
+            if time_is_up():
+                break
+        self.worst = worst
+        return visited
 
-    def step(self, rows: Array) -> Array:
-        """One pass over some rows in a random order; those that do not rest.
 
-        A row rests at a bound where the condition of the optimum holds by more than any violation of the pass before.
-        """
-        levels = (met or np.inf for met in self.met)  # where none was met, no row rests
-        state = (self.rng.permutation(rows), self.a, self.w, self.b)
-        self.a, self.w, self.b, *met, still_open = core.dual_pass(self.task.rows, *self.parts, *levels, *state)
-        self.met = (float(met[0]), float(met[1]))
-        if self.has_intercept:  # the centre follows b
-            self.b += self.ridge * float(self.sign @ self.a)
-        return np.asarray(still_open)
+def with_weights(task: LinearTask, machine: Machine, point: Point, w: Array) -> Point:
+    """The same multipliers beside other weights."""
+    z = task.scores(w)
+    b = best_intercept(machine, z)
+    costs = float(machine.slack.cost(machine.bound, 1 - machine.sign * (z + b)).sum())
+    return replace(point, w=w, b=b, objective=float(w @ w) / 2 + costs)
+
+
+def better_of(one: Point, other: Point) -> Point:
+    """The weights of the lower objective with the multipliers of the higher dual."""
+    weights = other if other.objective < one.objective else one
+    multipliers = other if other.dual > one.dual else one
+    return replace(weights, a=multipliers.a, dual=multipliers.dual)
 
 
 def alpha_units(task: LinearTask, value: float) -> float:

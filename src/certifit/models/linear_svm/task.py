@@ -79,9 +79,10 @@ class LinearTask:
         share, self.sum_weight = shares_of(block)
         self.alpha = 1.0 / self.sum_weight if alpha is None else float(alpha)
         self.has_intercept, self.slack = has_intercept, slack
-        mean, spread = _moments(X, share, has_intercept)
+        is_moved = has_intercept and is_centred and not sp.issparse(X)
+        mean, spread = _moments(X, share, has_intercept) if is_moved or standardize else (np.zeros(d), np.ones(d))
         self.scale: Array = spread if standardize else np.ones(d)
-        self.centre: Array = mean if has_intercept and is_centred and not sp.issparse(X) else np.zeros(d)
+        self.centre: Array = mean if is_moved else np.zeros(d)
         self.X: Rows = _seen(X, self.centre, self.scale)
         machines = class_machines(codes_of(block), share / self.alpha, n_classes, "one-vs-rest", has_intercept)
         self.machines: tuple[Machine, ...] = tuple(replace(machine, slack=slack) for machine in machines)
