@@ -95,14 +95,22 @@ $(VENV)/.build: $(VENV)/.venv pyproject.toml
 	touch $@
 
 # Every tenth file of the compiler's count is shown; all it says is in build/core.log.
+BUILD = $(BIN)/python -m pip install -v --no-build-isolation -Cbuild-dir=build/dev -Ccmake.define.CERTIFIT_THIS_PROCESSOR=$(1) -e . 2>&1 \
+  | tee build/core.log | sed -u -n 's/^ *\(\[[0-9]*0\/[0-9]*\]\) .*/\1/p' || { tail -n 40 build/core.log; exit 1; }
+
+# What is looked at first is built for this processor alone; tests and benchmarks need the core for any processor too.
 $(VENV)/.core: $(VENV)/.build $(SOURCES)
 	@mkdir -p build
 	@echo "Building the compiled core: some two minutes the first time. Files compiled:"
-	@$(BIN)/python -m pip install -v --no-build-isolation -Cbuild-dir=build/dev -e . 2>&1 | tee build/core.log \
-	  | sed -u -n 's/^ *\(\[[0-9]*0\/[0-9]*\]\) .*/\1/p' || { tail -n 40 build/core.log; exit 1; }
+	@$(call BUILD,ON)
 	touch $@
 
-$(VENV)/.test: $(VENV)/.core
+$(VENV)/.cores: $(VENV)/.core
+	@echo "Building the core for any processor. Files compiled:"
+	@$(call BUILD,OFF)
+	touch $@
+
+$(VENV)/.test: $(VENV)/.cores
 	$(BIN)/python -m pip install -q --group test
 	touch $@
 
@@ -115,5 +123,5 @@ $(VENV)/.docs: $(VENV)/.core
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.test
-	$(BIN)/python -m pip install -q -e '.[bench]' --no-build-isolation -Cbuild-dir=build/dev
+	$(BIN)/python -m pip install -q -e '.[bench]' --no-build-isolation -Cbuild-dir=build/dev -Ccmake.define.CERTIFIT_THIS_PROCESSOR=OFF
 	touch $@

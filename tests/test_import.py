@@ -10,6 +10,7 @@ from importlib import import_module
 import pytest
 
 import certifit
+from certifit import runtime
 from tests import models_page
 from tests.stub import PATH, stub
 
@@ -75,3 +76,21 @@ def test_an_unknown_build_is_refused_with_the_ones_there_are():
     assert done.returncode != 0
     assert "ImportError: CERTIFIT_BUILD must be one of baseline, avx2. Got 'nonsense'." in done.stderr
     assert run("import certifit", CERTIFIT_BUILD="nonsense").returncode == 0  # nothing was asked of the core
+
+
+@pytest.mark.parametrize(
+    ("forced", "answer"), [("", "certifit._core_avx2"), ("avx2", "certifit._core_avx2"), ("baseline", None)]
+)
+def test_a_core_built_for_this_processor_alone_is_taken_and_another_one_refused(forced, answer, monkeypatch):
+    def installed(name):
+        if name == "certifit._core_baseline":
+            raise ModuleNotFoundError(name)
+        return name
+
+    monkeypatch.setenv("CERTIFIT_BUILD", forced)
+    monkeypatch.setattr(runtime, "import_module", installed)
+    if answer:
+        assert runtime._pick_core() == answer
+    else:
+        with pytest.raises(ImportError, match="only the core for AVX2 was built"):
+            runtime._pick_core()
