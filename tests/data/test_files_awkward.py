@@ -103,6 +103,10 @@ CELLS = {  # cells -> types, values, a note; both readings where there are two
     "months by wish": (["01/02/2024", "3/4/24 9:30"], {"a": "month-first"}, ["2024-01-02", "2024-03-04"], ""),
     "year first": (["2024/01/31", "2024/2/1"], {}, ["2024-01-31", "2024-02-01"], "the year first"),
     "negative amounts": (["-$5.20", "$1,000"], {}, [-5.2, 1000.0], "in $"),
+    "times of day": (["14:35", "2:05 pm", "12:10 AM"], {}, ["14:35:00", "14:05:00", "00:10:00"], "{'a': 'text'}"),
+    "times with seconds": (["9:05:30", "23:59:59.5"], {}, ["09:05:30", "23:59:59.5"], "times of day, in hours"),
+    "times by wish": (["9:05", "23:59"], {"a": "text"}, ["9:05", "23:59"], ""),
+    "minutes and seconds": (["23:10"] * 19 + ["25:40"], {}, ["23:10"] * 19 + ["25:40"], ""),
     "amounts by wish": (["$1,000", "12"], {"a": "number"}, [1000.0, 12.0], ""),
 }
 

@@ -15,6 +15,7 @@ CASES = {  # cells -> the type they are read as
     "days": (DAYS, "date32[day]"),
     "moments": (["2026-01-31 10:30", "2026-02-01 10:31"], "timestamp[us]"),
     "day first": (["31.01.2026", "1.2.2026"], "timestamp[us]"),
+    "times of day": (["14:35", "2:05 pm"], "time64[us]"),
     "dollars": (["$4,217.30", "$1.50"], "double"),
     "fractions": (["1.5", "2.25", "3"], "double"),
     "gaps": (["2026-01-31", "NA", "", None], "date32[day]"),

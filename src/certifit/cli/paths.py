@@ -221,7 +221,7 @@ def reading_options(command: Command) -> Command:
             ),
             click.option(
                 "--types", metavar="A=text,B=date",
-                help="Read columns as number, text, date, flag, decimal-comma, day-first or month-first.",
+                help="Read columns as number, text, date, flag, decimal-comma, day-first, month-first or time.",
             ),
             click.option("--delimiter", metavar="C", help="CSV: what separates the cells. Default: as in the header."),
             click.option(

@@ -1,7 +1,7 @@
 """What the cells of a text column are, decided once from all of them, and how their text becomes values.
 
 A column is whole numbers, numbers, flags, dates or times if all its filled cells are; if more than 9 in 10 are, it is
-that too and the others are bad cells; else it is text. `KINDS` has the ways to write them, the plain ones first:
+that too and the others are bad cells; times of day if all are; else it is text. `KINDS` has the ways to write them, the plain ones first:
 
     plain             12    1.5e3    true    2026-01-31    2026-01-31 10:30    what the parser reads by itself
     number            48,213.50    $4,217.30    45.3%    1 234.5    (1,200.00)    12.5 kg
@@ -9,6 +9,7 @@ that too and the others are bad cells; else it is text. `KINDS` has the ways to 
     day-first         31.01.2026   31/1/26      31-01-2026 10:30    31/1/26 9:05 PM
     month-first       01/31/2026
     date              2026/01/31
+    time              14:35    9:05:30    2:05 pm
 
 `word` is what types= and --types call a reading. Where two readings suit every cell, `Look.decide` takes one and its
 note says how to get the other. Whole numbers of which one begins with a 0 are codes: they stay text.
@@ -62,6 +63,8 @@ class CellType:
         text = pc.utf8_trim_whitespace(codes.dictionary)
         for pattern, plain in self.steps:
             text = pc.replace_substring_regex(text, pattern, plain)
+        if pa.types.is_time(self.type):  # Arrow reads no text as a time of day
+            text = pc.cast(text, pa.timestamp("us"))
         return pc.take(pc.cast(text, self.type), codes.indices)
 
 
@@ -129,6 +132,12 @@ YEAR_FIRST = CellType(
     _re2(((r"^(\d{4})[./-](\d)[./-]", r"\1-0\2-"), (r"^(\d{4})[./-](\d\d)[./-]", r"\1-\2-"),
           (r"^(\d{4}-\d\d-)(\d)(\D|$)", r"\g<1>0\2\3"), (r"([ T])(\d:)", r"\g<1>0\2"), *_HALF_DAYS)),
 )  # fmt: skip
+TIME = CellType(
+    pa.time64("us"),
+    r"(?:(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?|(?:0?[1-9]|1[0-2])(?::[0-5]\d){1,2} ?[AaPp][Mm])",
+    "a time of day such as 14:35", "times of day", "time",
+    _re2(((r"^", "1970-01-01 "), (r" (\d:)", r" 0\1"), *_HALF_DAYS)),
+)  # fmt: skip
 
 # Every kind stands before the kinds that hold it.
 KINDS = (
@@ -138,7 +147,7 @@ KINDS = (
     CellType(pa.date32(), _DATE, "a date", "dates"),
     CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
     CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
-    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST,
+    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST, TIME,
 )  # fmt: skip
 _WHOLE, _FLOAT, _DAYS, _MOMENTS = 0, 1, 3, 4
 
@@ -147,7 +156,7 @@ _NAMED: dict[str, CellType | pa.DataType] = {
     "text": pa.string(),
     "date": pa.timestamp("us"),
     "flag": pa.bool_(),
-    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST)},
+    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST, TIME)},
 }
 # Readings of cells that the parser does not read as the type that a word means.
 OTHERWISE = {pa.float64(): POINT, pa.timestamp("us"): YEAR_FIRST}
@@ -164,8 +173,8 @@ def named_type(column: str, kind: str | pa.DataType) -> CellType | pa.DataType:
 
 def inferred(kind: pa.DataType) -> pa.DataType:
     """The type to read a column as whose first cells look like `kind`."""
-    # Bytes that are not text are read as text, which fails with their line; times of day are levels. Whole numbers are
-    # read as text once, for a 0 in front of one of them makes them codes.
+    # Bytes that are not text are read as text, which fails with their line, and so are times of day, for `TIME` to read. Whole
+    # numbers are read as text once, for a 0 in front of one of them makes them codes.
     is_text = pa.types.is_binary(kind) or pa.types.is_time(kind) or pa.types.is_integer(kind)
     return pa.string() if is_text else kind
 
@@ -180,7 +189,7 @@ def article(kind: pa.DataType | None) -> str:
     if kind is not None and kind == pa.null():
         return "empty like the cells before it"
     known = {column_type.type: column_type.article for column_type in reversed(KINDS)}
-    if kind is not None and pa.types.is_temporal(kind):
+    if kind is not None and pa.types.is_temporal(kind) and not pa.types.is_time(kind):
         return "a date such as 2026-01-31"
     return known.get(kind, f"of type {kind}")
 
@@ -267,7 +276,7 @@ class Look:
         """How to read the column. prefers_comma: the rest of the file speaks for a decimal comma."""
         if self.n_cells == 0:
             return Decision(EMPTY)
-        fitting = [k for k in range(len(KINDS)) if self.of_kind[k] > _MOST * self.n_cells and self._is_one_unit(k)]
+        fitting = [k for k in range(len(KINDS)) if self._suits(k) and self._is_one_unit(k)]
         best = max(fitting, key=lambda k: self.of_kind[k], default=None)  # the first of equals: the narrowest
         if best is None:
             if must_be_number:
@@ -278,6 +287,10 @@ class Look:
         equal = [KINDS[k] for k in fitting if self.of_kind[k] == self.of_kind[best]]
         kind, rival = self._taken(KINDS[best], equal, prefers_comma)
         return Decision(kind, self.n_cells - self.of_kind[best], self._note(kind, rival), rival)
+
+    def _suits(self, k: int) -> bool:
+        """More than 9 in 10 cells are of the kind; times of day all, for 23:10 beside 25:40 are minutes and seconds."""
+        return self.of_kind[k] == self.n_cells if KINDS[k] is TIME else self.of_kind[k] > _MOST * self.n_cells
 
     def _is_one_unit(self, k: int) -> bool:
         """Amounts of two units, or of per cents or kilograms beside bare numbers, are no numbers of one column."""
@@ -309,6 +322,8 @@ class Look:
         if kind.is_plain:
             return ""
         unit = next((unit for unit in self.units if unit), "")
+        if kind is TIME:
+            return "was read as times of day, in hours. To keep it as text: types={COLUMN: 'text'}"
         if kind.plural == "dates":
             said = f"was read as dates, {_ORDER[kind.word]}"
         else:

@@ -1,6 +1,6 @@
 """Columns of text in files that carry their types: Parquet, Arrow, JSON lines.
 
-Text stays text, unless a reading is asked for by a word of `types`, or every filled cell is a date, a number with a
+Text stays text, unless a reading is asked for by a word of `types`, or every filled cell is a date, a time of day, a number with a
 fraction or a number written as people write it ("$4,217.30"). Whole numbers stored as text stay codes.
 """
 
@@ -20,7 +20,8 @@ from certifit.data.roles import refuse_unknown
 
 _ROWS = 65_536
 _FIRST_CELLS = 200
-_WORDS = {pa.float64(): "number", pa.date32(): "date", pa.timestamp("us"): "date", pa.timestamp("us", "UTC"): "date"}
+_WORDS = {pa.float64(): "number", pa.date32(): "date", pa.timestamp("us"): "date", pa.timestamp("us", "UTC"): "date",
+          pa.time64("us"): "time"}  # fmt: skip
 
 
 class TypedFiles(Protocol):
