@@ -1,7 +1,8 @@
 """What the cells of a text column are, decided once from all of them, and how their text becomes values.
 
 A column is whole numbers, numbers, flags, dates or times if all its filled cells are; if more than 9 in 10 are, it is
-that too and the others are bad cells; times of day if all are; else it is text. `KINDS` has the ways to write them, the plain ones first:
+that too and the others are bad cells; times of day if all are; else it is text. `KINDS` has the
+ways to write them, the plain ones first:
 
     plain             12    1.5e3    true    2026-01-31    2026-01-31 10:30    what the parser reads by itself
     number            48,213.50    $4,217.30    45.3%    1 234.5    (1,200.00)    12.5 kg
@@ -173,8 +174,8 @@ def named_type(column: str, kind: str | pa.DataType) -> CellType | pa.DataType:
 
 def inferred(kind: pa.DataType) -> pa.DataType:
     """The type to read a column as whose first cells look like `kind`."""
-    # Bytes that are not text are read as text, which fails with their line, and so are times of day, for `TIME` to read. Whole
-    # numbers are read as text once, for a 0 in front of one of them makes them codes.
+    # Bytes that are not text are read as text, which fails with their line, and so are times of day, for `TIME` to
+    # read. Whole numbers are read as text once, for a 0 in front of one of them makes them codes.
     is_text = pa.types.is_binary(kind) or pa.types.is_time(kind) or pa.types.is_integer(kind)
     return pa.string() if is_text else kind
 
