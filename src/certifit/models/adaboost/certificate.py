@@ -8,18 +8,20 @@ F = sum_j (alpha_j / 2) f_j, errors weighted by the first weights and a vote of 
 which is prod_j 2 sqrt(error_j (1 - error_j)) where alpha_j = log((1 - error_j) / error_j). The margin of a row is
 y F / sum_j alpha_j/2. For any weights w of the rows, no vote over stumps has a smallest margin above the largest edge
 |sum_i w_i y_i f(x_i)| of any stump f. It is searched over all stumps for three w: those of the round of the least edge,
-their mean over all rounds, and over the rounds since the last power of two.
+their mean over all rounds, and over the rounds since the last power of two. Weights and a vote from elsewhere, those of
+a linear program (polish.py), are measured in the same way and narrow the best margin from both sides.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 
 from certifit.data.columns import Array, Columns
-from certifit.models.adaboost.state import BoostTask, StumpVote
+from certifit.models.adaboost.state import BoostTask, PolishedVote, Stump, StumpVote
 from certifit.models.certificate import Certificate, unfinished
 from certifit.statistics.residual import TINY, UNIT
 
@@ -36,6 +38,7 @@ class BoostingCertificate(Certificate):
     """The proof that goes with boosted stumps. error: of the vote on its rows; bound: on it, by the theorem.
 
     margin: the smallest of a row; best_margin: none is above it, whatever the vote. Both only of two classes.
+    polished_margin: the smallest of a row in the vote `polished`, rounded down; None where none was asked for.
     """
 
     n_rounds: int = 0
@@ -44,20 +47,37 @@ class BoostingCertificate(Certificate):
     margin: float | None = None
     best_margin: float | None = None
     fault: str = ""
+    polished_margin: float | None = field(default=None, compare=False)
+    polished: PolishedVote | None = field(default=None, compare=False, repr=False)
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
         if self.fault:
             return [f"NOT certified: {self.fault}"]
-        rounds = "round" if self.n_rounds == 1 else "rounds"
-        derived = f"The {self.n_rounds:,} {rounds} were derived again from the rows."
+        rounds = "round was" if self.n_rounds == 1 else "rounds were"
+        derived = f"The {self.n_rounds:,} {rounds} derived again from the rows."
         if self.bound is None or self.margin is None or self.best_margin is None:
             return [derived, f"Training error {self.error:.4g}; for more than two classes no bound on it is known."]
         return [
             f"{derived} Training error {self.error:.4g} (a draw is an error) of at most {self.bound:.4g}, the product "
             "over the rounds.",
-            f"Smallest margin of a row {self.margin:.4f}; no vote over stumps has one above {self.best_margin:.4f}.",
+            f"Smallest margin of a row {self.margin:.4f}; no vote over stumps has one above "
+            f"{_rounded(self.best_margin, 4, ROUND_CEILING)}.",
+            *self._polish_sentences(),
         ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON types."""
+        return {name: value for name, value in super().to_dict().items() if not name.startswith("polished")}
+
+    def _polish_sentences(self) -> list[str]:
+        if self.polished is None or self.polished_margin is None or self.best_margin is None:
+            return []
+        low = _rounded(self.polished_margin, 9, ROUND_FLOOR)
+        high = _rounded(self.best_margin, 9, ROUND_CEILING)
+        n = int((self.polished.share > 0).sum())
+        stumps = "stump" if n == 1 else "stumps"
+        return [f"By linear programming: a vote of {n:,} {stumps} has one of {low}, and none has one above {high}."]
 
 
 @dataclass(frozen=True)
@@ -73,9 +93,12 @@ class _Replay:
     last: Array | None = None
 
 
-def certify(task: BoostTask, state: StumpVote) -> BoostingCertificate:
-    """The proof of a vote on the rows of a task."""
-    columns = _DenseColumns(task)
+def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = None) -> BoostingCertificate:
+    """The proof of a vote on the rows of a task.
+
+    polished: a vote and weights of rows from anywhere, of two classes; margins and edges are measured here.
+    """
+    columns = DenseColumns(task)
     replay = _replay(task, state, columns)
     if replay.fault:
         return _certificate(task, state, math.inf, 1.0, fault=replay.fault)
@@ -94,9 +117,13 @@ def certify(task: BoostTask, state: StumpVote) -> BoostingCertificate:
     value = 0.0 if error == 0 else error * math.exp(-max(log_bound, -700.0))
     total = float(state.alpha.sum())
     margin = float(lead.min()) / total if total > 0 else 0.0
-    best = min((columns.largest_edge(weights, 2 * codes - 1) for weights in replay.weights), default=1.0)
+    all_weights = replay.weights + ([] if polished is None else _distributions(polished.weights, len(codes)))
+    best = min((columns.largest_edge(weights, 2 * codes - 1) for weights in all_weights), default=1.0)
     best = min(best + 8 * len(codes) * UNIT, 1.0)
-    return _certificate(task, state, value * (1 - slack) + TINY, error, math.exp(log_bound), margin, best)
+    certificate = _certificate(task, state, value * (1 - slack) + TINY, error, math.exp(log_bound), margin, best)
+    if polished is None:
+        return certificate
+    return replace(certificate, polished=polished, polished_margin=_margin(columns, codes, polished))
 
 
 def _certificate(
@@ -117,7 +144,29 @@ def _certificate(
     )  # fmt: skip
 
 
-def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Replay:
+def _distributions(weights: Array, n_rows: int) -> list[Array]:
+    """Weights of the rows that add up to 1; none where they are not weights."""
+    is_distribution = weights.shape == (n_rows,) and bool((weights >= 0).all()) and 0 < float(weights.sum()) < math.inf
+    return [weights / weights.sum()] if is_distribution else []
+
+
+def _margin(columns: DenseColumns, codes: Array, vote: PolishedVote) -> float:
+    """The smallest margin of a vote, at the lower end of its rounding; -1, which every vote has, where it is none."""
+    total = float(vote.share.sum())
+    if len(vote.stumps) != len(vote.share) or not ((vote.share >= 0).all() and 0 < total < math.inf):
+        return -1.0
+    lead = np.zeros(len(codes))
+    for stump, share in zip(vote.stumps, (vote.share / total).tolist(), strict=True):
+        lead += np.where(columns.called(stump) == codes, share, -share)
+    return max(float(lead.min()) - 8 * (len(vote.stumps) + 4) * UNIT, -1.0)
+
+
+def _rounded(number: float, digits: int, direction: str) -> str:
+    """A bound in so many digits, which are a bound as well."""
+    return f"{Decimal(number).quantize(Decimal(10) ** -digits, direction):f}"
+
+
+def _replay(task: BoostTask, state: StumpVote, columns: DenseColumns) -> _Replay:
     codes, mass = task.scaled()
     weight = np.ones(len(codes)) if mass is None else mass.copy()
     weight /= weight.sum()
@@ -151,7 +200,7 @@ def _replay(task: BoostTask, state: StumpVote, columns: _DenseColumns) -> _Repla
 
 
 def _is_unfinished(
-    task: BoostTask, state: StumpVote, columns: _DenseColumns, codes: Array, weight: Array | None
+    task: BoostTask, state: StumpVote, columns: DenseColumns, codes: Array, weight: Array | None
 ) -> bool:
     """Whether rounds are missing: some stump is better than chance by the weights after the last, and errs."""
     chance = 1 - 1 / task.n_classes
@@ -207,7 +256,13 @@ def _alpha(task: BoostTask, error: float, round_number: int) -> float:
     return task.learning_rate * (math.log((1 - error) / error) + math.log(task.n_classes - 1))
 
 
-class _DenseColumns:
+def _middle(low: float, high: float) -> float:
+    """Where the search puts a threshold between two values."""
+    middle = low / 2 + high / 2
+    return middle if low <= middle < high else low
+
+
+class DenseColumns:
     """Columns of the rows as float64, each made once."""
 
     def __init__(self, task: BoostTask) -> None:
@@ -228,8 +283,12 @@ class _DenseColumns:
         high = float(np.where(is_left, np.inf, x).min(initial=np.inf))
         if math.isinf(high) or math.isinf(low):
             return threshold == math.inf and math.isinf(high)
-        middle = low / 2 + high / 2
-        return threshold == (middle if low <= middle < high else low)
+        return threshold == _middle(low, high)
+
+    def called(self, stump: Stump) -> Array:
+        """The codes of the classes that a stump gives to the rows."""
+        feature, threshold, left, right = stump
+        return np.where(self.of(feature) <= threshold, left, right)
 
     def largest_edge(self, weights: Array, signs: Array) -> float:
         """max |sum_i w_i y_i f(x_i)| over all stumps f of all columns, constants among them."""
@@ -242,6 +301,23 @@ class _DenseColumns:
             sums = np.cumsum(signed[order])[:-1][x[:-1] < x[1:]]
             best = max(best, float(np.abs(total - 2 * sums).max(initial=0.0)))
         return best
+
+    def best_stumps(self, weights: Array, signs: Array) -> list[tuple[float, Stump]]:
+        """The stump of the largest edge of every column, constants among them; the largest edge first."""
+        signed = weights * signs
+        total = float(signed.sum())
+        best: list[tuple[float, Stump]] = [(abs(total), (0, math.inf, int(total > 0), int(total > 0)))]
+        for j in range(self.X.shape[1]):
+            order = self._order(j)
+            x = self.of(j)[order]
+            places = np.flatnonzero(x[:-1] < x[1:])
+            if len(places) == 0:
+                continue
+            edges = total - 2 * np.cumsum(signed[order])[places]  # of calling rows behind the threshold 1
+            k = int(np.abs(edges).argmax())
+            threshold, right = _middle(float(x[places[k]]), float(x[places[k] + 1])), int(edges[k] > 0)
+            best.append((float(abs(edges[k])), (j, threshold, 1 - right, right)))
+        return sorted(best, key=lambda pair: -pair[0])
 
     def least_error(self, weights: Array, codes: Array, n_classes: int) -> float:
         """The least weighted error of all stumps: on each side of a threshold all but the heaviest class are wrong."""

@@ -11,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_input import UserRows, UserTarget
+from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
 from certifit.models.adaboost.certificate import BoostingCertificate, certify
+from certifit.models.adaboost.polish import polished
 from certifit.models.adaboost.solver import boost
 from certifit.models.adaboost.state import BoostTask, StumpVote
 from certifit.models.classifier import Classifier
@@ -35,7 +36,8 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
               weights of rows that f_j calls wrong are multiplied by e^alpha_j
 
     certificate:  two classes: training error <= prod_j 2 sqrt(error_j (1 - error_j)), and the margin game (see
-    certificate_.sentences()); more classes (SAMME): every round derived again
+    certificate_.sentences(); certify(X, y, polish=True) closes its gap)
+                  more classes (SAMME): every round derived again
 
     Rounds end early at a stump without error, which votes alone with alpha = learning_rate, and where no stump is
     better than chance, error_j >= 1 - 1/K. Of equal errors (to 1e-12) the lowest column, then the lowest threshold is
@@ -175,6 +177,20 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
 
     def _certified(self, task: BoostTask, state: StumpVote) -> BoostingCertificate:
         return certify(task, state)
+
+    def certify(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, *, polish: bool = False
+    ) -> BoostingCertificate:
+        """The certificate of this model recomputed on data; no round takes part.
+
+        polish: whether the best margin of any vote is narrowed from both sides by linear programming over the stumps,
+        of two classes. `polished` of the certificate is the vote that has it, `polished_margin` its smallest margin.
+        """
+        check_is_fitted(self)
+        if polish and len(self.classes_) > 2:
+            raise ValueError(f"polish=True is for two classes; here are {len(self.classes_)}.")
+        task = self._task_on(X, y, sample_weight=sample_weight)
+        return certify(task, self.vote_, polished(task, self.vote_) if polish else None)
 
 
 def log_chances(vote: StumpVote, n_classes: int, columns: Block) -> Array:

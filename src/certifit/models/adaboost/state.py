@@ -16,6 +16,8 @@ from certifit.minimise.steps import full_row
 from certifit.models.trees.task import GatheredRows
 from certifit.runtime import core, n_threads
 
+Stump = tuple[int, float, int, int]  # column, threshold, class of the rows up to it, class of the others
+
 
 @dataclass(frozen=True)
 class StumpVote:
@@ -33,6 +35,11 @@ class StumpVote:
     def n_rounds(self) -> int:
         """Number of stumps."""
         return len(self.alpha)
+
+    def stumps(self) -> list[Stump]:
+        """Every stump without its weight in the vote."""
+        columns = (self.feature, self.threshold, self.left, self.right)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def part(self, begin: int, end: int) -> StumpVote:
         """The stumps of rounds [begin, end)."""
@@ -65,6 +72,18 @@ class StumpVote:
             }
             for j in range(self.n_rounds)
         ]
+
+
+@dataclass(frozen=True)
+class PolishedVote:
+    """A vote over any stumps, and weights of the rows. The margins of the first are below every edge of the second.
+
+    share: of every stump in the vote, 0 or more. weights: of every row of the fit, 0 or more.
+    """
+
+    stumps: tuple[Stump, ...]
+    share: Array
+    weights: Array
 
 
 class BoostTask(GatheredRows):
