@@ -1,32 +1,41 @@
-"""Trees, forests and AdaBoost beside scikit-learn (its extension for Intel, LightGBM, XGBoost, snapml where installed).
+"""Trees, forests and AdaBoost beside scikit-learn, its extension for Intel, snapml, LightGBM and XGBoost.
 
-    python benchmarks/trees.py [--rows 100000] [--new 50000] [--rounds 2] [--only forest]
+    python -m benchmarks.trees [RACE ...] [--rounds 2] [--threads 2] [--libraries certifit,snapml]
+    python -m benchmarks.trees seeds [--rows 1000000] [--seeds 5]        forests of ten trees, seed by seed
 
-Runs of all contestants in turn, the least of each; two threads where a peer takes them. Accuracy is that on rows that
-no fit has seen. The number of rounds of AdaBoost is chosen by 10 folds on 5,000 rows, among five numbers: a grid search
-fits each of them, we fit the largest.
+All races take some 10 minutes on two quiet cores. Every fit has a process of its own, with all libraries in turn, and
+the least of the runs counts; one that took more than 20 seconds is not repeated. Memory is what the process had at most
+during the fit beyond what it had before, with the rows in place. Accuracy and AUC are those on rows that no fit has
+seen. Libraries that are not installed are left out.
+
+The number of rounds of AdaBoost is chosen by 10 folds on 5,000 rows, among five numbers: a grid search fits each of
+them, we fit the largest.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import AdaBoostClassifier as TheirBoost
-from sklearn.ensemble import RandomForestClassifier as TheirForest
-from sklearn.model_selection import GridSearchCV
-from sklearn.tree import DecisionTreeClassifier as TheirTree
-
-import certifit as cf
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 ROUNDS = {"n_estimators": [5, 10, 20, 40, 80]}
-FEW_ROWS = 5_000  # of a search by folds
+LONG = 20.0  # seconds of a fit that is not repeated
+ALIKE = 0.002  # of accuracy, or AUC
+OURS = "certifit"
 
 
 def problem(n_rows: int, n_columns: int = 30, n_new: int = 50_000) -> Rows:
@@ -42,89 +51,235 @@ def problem(n_rows: int, n_columns: int = 30, n_new: int = 50_000) -> Rows:
     return X[:n_rows], y[:n_rows], X[n_rows:], y[n_rows:]
 
 
-def contests(n_trees: int, n_stumps: int) -> dict[str, dict[str, Callable[[], Any]]]:
-    """Contests, and the contestants of each."""
-    out: dict[str, dict[str, Callable[[], Any]]] = {
-        "exact tree": {"certifit": cf.DecisionTreeClassifier, "scikit-learn": TheirTree},
-        "tree on 255 bins": {"certifit": lambda: cf.DecisionTreeClassifier(max_bins=255)},
-        f"forest of {n_trees}": {
-            "certifit": lambda: cf.RandomForestClassifier(n_trees),
-            "scikit-learn": lambda: TheirForest(n_trees, n_jobs=2),
-        },
-        f"AdaBoost, {n_stumps} stumps": {
-            "certifit": lambda: cf.AdaBoostClassifier(n_stumps),
-            "scikit-learn": lambda: TheirBoost(n_estimators=n_stumps),
-        },
-        "rounds by 10 folds": {
-            "certifit": lambda: cf.CrossValidated(cf.AdaBoostClassifier(), ROUNDS, cv=10),
-            "scikit-learn": lambda: GridSearchCV(TheirBoost(), ROUNDS, cv=10),
-        },
+Call = tuple[str, dict[str, Any]]  # a class, and its parameters
+
+
+@dataclass(frozen=True)
+class Race:
+    """A size, what each library is asked for, and the ratios of seconds that are wanted."""
+
+    n_rows: int
+    n_columns: int
+    n_new: int
+    calls: Callable[[int], dict[str, Call]]
+    wanted: dict[str, float]
+    memory: dict[str, float]  # wanted ratios of memory
+    predicting: dict[str, float]  # wanted ratios of seconds of the prediction
+
+
+def _exact(threads: int) -> dict[str, Call]:
+    boost = {"max_depth": 64, "min_child_weight": 0, "reg_lambda": 0, "learning_rate": 1.0, "n_estimators": 1}
+    return {
+        OURS: ("certifit:DecisionTreeClassifier", {}),
+        "scikit-learn": ("sklearn.tree:DecisionTreeClassifier", {}),
+        "XGBoost": ("xgboost:XGBClassifier", {**boost, "tree_method": "exact", "n_jobs": threads}),
+        "snapml": ("snapml:DecisionTreeClassifier", {"n_jobs": threads, "use_histograms": False}),
     }
-    if find_spec("sklearnex"):
-        from sklearnex.ensemble import RandomForestClassifier as IntelForest
-
-        out[f"forest of {n_trees}"]["scikit-learn-intelex"] = lambda: IntelForest(n_trees, n_jobs=2)
-    if find_spec("xgboost"):
-        from xgboost import XGBClassifier
-
-        whole = {"max_depth": 0, "min_child_weight": 0, "reg_lambda": 0, "learning_rate": 1.0, "n_jobs": 2}
-        one = {"n_estimators": 1, **whole}
-        out["exact tree"]["XGBoost"] = lambda: XGBClassifier(**one | {"tree_method": "exact", "max_depth": 64})
-        out["tree on 255 bins"]["XGBoost"] = lambda: XGBClassifier(tree_method="hist", max_bin=255, **one)
-    if find_spec("snapml"):
-        from snapml import DecisionTreeClassifier as SnapTree
-
-        out["exact tree"]["snapml"] = lambda: SnapTree(n_jobs=2, use_histograms=False)
-        out["tree on 255 bins"]["snapml"] = lambda: SnapTree(n_jobs=2, use_histograms=True, hist_nbins=255)
-    if find_spec("lightgbm"):
-        from lightgbm import LGBMClassifier
-
-        leaves = {"num_leaves": 2**17, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": 2, "verbose": -1}
-        out["tree on 255 bins"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=1, learning_rate=1.0, **leaves)
-        drawn = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "colsample_bynode": 0.18}
-        out[f"forest of {n_trees}"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=n_trees, **leaves, **drawn)
-        stumps = {"num_leaves": 2, "n_jobs": 2, "verbose": -1}
-        out[f"AdaBoost, {n_stumps} stumps"]["LightGBM"] = lambda: LGBMClassifier(n_estimators=n_stumps, **stumps)
-    return out
 
 
-def run(make: Callable[[], Any], rows: Rows) -> tuple[float, float, float, float]:
-    """Wall and CPU seconds of the fit, wall seconds of the prediction, accuracy."""
-    X, y, new_X, new_y = rows
+def _leaves(threads: int) -> dict[str, Any]:
+    return {"num_leaves": 2**17, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": threads, "verbose": -1}
+
+
+def _binned(threads: int) -> dict[str, Call]:
+    whole = {"max_depth": 0, "min_child_weight": 0, "reg_lambda": 0, "learning_rate": 1.0, "n_estimators": 1}
+    return {
+        OURS: ("certifit:DecisionTreeClassifier", {"max_bins": 255}),
+        "snapml": ("snapml:DecisionTreeClassifier", {"n_jobs": threads, "use_histograms": True, "hist_nbins": 255}),
+        "LightGBM": ("lightgbm:LGBMClassifier", {**_leaves(threads), "n_estimators": 1, "learning_rate": 1.0}),
+        "XGBoost": ("xgboost:XGBClassifier", {**whole, "tree_method": "hist", "max_bin": 255, "n_jobs": threads}),
+    }
+
+
+def _forest(threads: int, n_trees: int = 100) -> dict[str, Call]:
+    drawn = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": 5 / 30}
+    whole = {"max_depth": 0, "min_child_weight": 0, "reg_lambda": 0, "subsample": 0.632, "colsample_bynode": 5 / 30}
+    trees = {"n_estimators": n_trees}
+    return {
+        OURS: ("certifit:RandomForestClassifier", trees),
+        "scikit-learn": ("sklearn.ensemble:RandomForestClassifier", {**trees, "n_jobs": threads}),
+        "scikit-learn-intelex": ("sklearnex.ensemble:RandomForestClassifier", {**trees, "n_jobs": threads}),
+        "LightGBM": ("lightgbm:LGBMClassifier", {**trees, **_leaves(threads), **drawn}),
+        "XGBoost": ("xgboost:XGBRFClassifier", {**trees, **whole, "max_bin": 255, "n_jobs": threads}),
+    }
+
+
+def _stumps(threads: int) -> dict[str, Call]:
+    stumps = {"num_leaves": 2, "n_jobs": threads, "verbose": -1, "n_estimators": 200}
+    return {
+        OURS: ("certifit:AdaBoostClassifier", {"n_estimators": 200}),
+        "scikit-learn": ("sklearn.ensemble:AdaBoostClassifier", {"n_estimators": 200}),
+        "LightGBM": ("lightgbm:LGBMClassifier", stumps),
+    }
+
+
+def _folds(threads: int) -> dict[str, Call]:
+    return {OURS: ("certifit:CrossValidated", {}), "scikit-learn": ("sklearn.model_selection:GridSearchCV", {})}
+
+
+EXACT = {"scikit-learn": 12.0, "XGBoost": 2.0, "snapml": 2.0}
+RACES = {
+    "tree-100k": Race(100_000, 20, 200_000, _exact, EXACT, {}, {}),
+    "tree-1e6": Race(1_000_000, 30, 200_000, _exact, EXACT, {}, {}),
+    "bins-1e6": Race(1_000_000, 30, 200_000, _binned, {"snapml": 1.0, "LightGBM": 1.0}, {}, {}),
+    "forest": Race(
+        200_000, 30, 1_000_000, _forest,
+        {"scikit-learn": 5.0, "scikit-learn-intelex": 3.0, "LightGBM": 1.0},
+        memory={"scikit-learn": 2.0}, predicting={"scikit-learn": 3.0},
+    ),
+    "adaboost": Race(100_000, 30, 200_000, _stumps, {"scikit-learn": 60.0, "LightGBM": 1.0}, {}, {}),
+    "rounds": Race(5_000, 30, 200_000, _folds, {"scikit-learn": 50.0}, {}, {}),
+}  # fmt: skip
+
+
+def made(call: Call) -> Any:
+    """The estimator of a call."""
+    place, parameters = call
+    module, name = place.split(":")
+    if name == "CrossValidated":
+        import certifit as cf
+
+        return cf.CrossValidated(cf.AdaBoostClassifier(), ROUNDS, cv=10)
+    if name == "GridSearchCV":
+        from sklearn.ensemble import AdaBoostClassifier
+        from sklearn.model_selection import GridSearchCV
+
+        return GridSearchCV(AdaBoostClassifier(), ROUNDS, cv=10)
+    return getattr(import_module(module), name)(**parameters)
+
+
+def race(name: str, rounds: int, threads: int, libraries: str) -> None:
+    """Print a line per library. libraries: those that run beside ours, all where it is empty."""
+    that = RACES[name]
+    calls = {
+        library: call
+        for library, call in that.calls(threads).items()
+        if find_spec(call[0].split(":")[0].split(".")[0])
+        and (not libraries or library in (OURS, *libraries.split(",")))
+    }
+    best: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for part, array in zip("XyZz", problem(that.n_rows, that.n_columns, that.n_new), strict=True):
+            np.save(Path(folder, f"{part}.npy"), array)
+        for turn in range(rounds):
+            for library, call in calls.items():
+                if turn and best[library]["wall"] > LONG:
+                    continue
+                run = in_a_process(call, folder, threads)
+                best[library] = {key: min(value, best.get(library, run)[key]) for key, value in run.items()}
+    print(
+        f"\n{name}: {that.n_rows:,} x {that.n_columns}, {that.n_new:,} new rows, {threads} threads, load {load():.1f}"
+    )
+    heads = ("library", "fit s", "ratio", "cpu s", "ratio", "predict s", "ratio", "MB", "ratio", "accuracy", "AUC", "")
+    print(f"| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+    for library, run in best.items():
+        ratios = {key: run[key] / max(best[OURS][key], 1e-9) for key in ("wall", "cpu", "predict", "memory")}
+        print(
+            f"| {library} | {run['wall']:.2f} | {ratios['wall']:.2f} | {run['cpu']:.2f} | {ratios['cpu']:.2f} "
+            f"| {run['predict']:.2f} | {ratios['predict']:.2f} | {run['memory'] / 1e6:.0f} | {ratios['memory']:.2f} "
+            f"| {run['accuracy']:.4f} | {run['auc']:.4f} | {verdict(that, library, ratios, run, best[OURS])} |",
+            flush=True,
+        )
+
+
+def verdict(that: Race, library: str, ratios: dict[str, float], run: dict[str, float], ours: dict[str, float]) -> str:
+    """What was wanted, and whether it was reached at equal quality."""
+    words = []
+    for key, wanted in (("wall", that.wanted), ("predict", that.predicting), ("memory", that.memory)):
+        if library in wanted:
+            is_met = ratios[key] >= wanted[library]
+            words.append(f"{key} {wanted[library]:g}x {'met' if is_met else 'MISSED'}")
+    if library != OURS:
+        is_as_good = max(ours[key] - run[key] for key in ("accuracy", "auc")) >= -ALIKE
+        words.append("as good" if is_as_good else "NOT AS GOOD")
+    return ", ".join(words)
+
+
+def in_a_process(call: Call, folder: str, threads: int) -> dict[str, float]:
+    """Seconds, bytes and quality of one fit."""
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.trees", "child", json.dumps(call), folder]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def child(call: Call, folder: str) -> dict[str, float]:
+    """One fit of the rows in a folder; a small one before it pays for what is imported late."""
+    from sklearn.metrics import roc_auc_score
+
+    X, y, new_X, new_y = (np.load(Path(folder, f"{part}.npy")) for part in "XyZz")
+    made(call).fit(X[:400], y[:400])
+    before = reset_peak()
     wall, cpu = time.perf_counter(), time.process_time()
-    model = make().fit(X, y)
-    fitted, used = time.perf_counter() - wall, time.process_time() - cpu
+    model = made(call).fit(X, y)
+    fitted = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "memory": float(peak() - before)}
     wall = time.perf_counter()
-    quality = float(np.mean(model.predict(new_X) == new_y))
-    return fitted, used, time.perf_counter() - wall, quality
+    chances = model.predict_proba(new_X)[:, 1]
+    predicted = time.perf_counter() - wall
+    accuracy, auc = float(np.mean((chances > 0.5) == new_y)), float(roc_auc_score(new_y, chances))
+    return {**fitted, "predict": predicted, "accuracy": accuracy, "auc": auc}
+
+
+def reset_peak() -> int:
+    """Bytes held now; the peak begins here, where the system can do that."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return 0
+    return peak()
+
+
+def peak() -> int:
+    """The most bytes that were held."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def load() -> float:
+    """Processes that want to run."""
+    return os.getloadavg()[0]
+
+
+def seeds(n_rows: int, n_seeds: int, n_trees: int = 10) -> None:
+    """Accuracy and AUC of small forests by their seed: how far two equal ones are apart."""
+    from sklearn.metrics import roc_auc_score
+
+    X, y, new_X, new_y = problem(n_rows, n_new=200_000)
+    calls = {library: _forest(1, n_trees)[library] for library in (OURS, "scikit-learn-intelex")}
+    table: dict[str, list[tuple[float, float]]] = {library: [] for library in calls}
+    for seed in range(n_seeds):
+        for library, (place, parameters) in calls.items():
+            chances = made((place, {**parameters, "random_state": seed})).fit(X, y).predict_proba(new_X)[:, 1]
+            table[library].append((float(np.mean((chances > 0.5) == new_y)), float(roc_auc_score(new_y, chances))))
+            accuracy, auc = table[library][-1]
+            print(f"seed {seed} {library:20} accuracy {accuracy:.4f}, AUC {auc:.4f}", flush=True)
+    for library, scores in table.items():
+        mean, spread = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
+        print(
+            f"{library}: accuracy {mean[0]:.4f}, standard deviation over seeds {spread[0]:.4f}; "
+            f"AUC {mean[1]:.4f}, {spread[1]:.4f}"
+        )
 
 
 def main() -> None:
-    """Print a line per contest and library."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--new", type=int, default=50_000, help="rows that are predicted")
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--trees", type=int, default=20)
-    parser.add_argument("--stumps", type=int, default=50)
-    parser.add_argument("--only", default="", help="contests whose names contain this")
-    asked = parser.parse_args()
+    """Run what is asked for."""
     warnings.simplefilter("ignore")
-    rows = problem(asked.rows, n_new=asked.new)
-    for name, makes in contests(asked.trees, asked.stumps).items():
-        if asked.only not in name:
-            continue
-        best = dict.fromkeys(makes, (np.inf,) * 4)
-        for _ in range(asked.rounds):
-            for library, make in makes.items():
-                some = slice(FEW_ROWS if "folds" in name else None)
-                best[library] = tuple(map(min, best[library], run(make, (rows[0][some], rows[1][some], *rows[2:]))))
-        ours = best["certifit"]
-        for library, (wall, cpu, predicted, quality) in best.items():
-            print(
-                f"{name:22} {asked.rows:9,} rows {library:20} fit {wall:7.2f} s ({wall / ours[0]:5.1f}x), "
-                f"cpu {cpu:7.2f} s ({cpu / ours[1]:5.1f}x), predict {predicted:6.3f} s, accuracy {quality:.4f}"
-            )
+    if sys.argv[1:2] == ["child"]:
+        print(json.dumps(child(json.loads(sys.argv[2]), sys.argv[3])))
+        return
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("races", nargs="*", default=list(RACES), choices=[*RACES, "seeds"])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of `seeds`")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--libraries", default="", help="that run beside ours; all where none is named")
+    asked = parser.parse_args()
+    for name in asked.races:
+        if name == "seeds":
+            seeds(asked.rows, asked.seeds)
+        else:
+            race(name, asked.rounds, asked.threads, asked.libraries)
 
 
 if __name__ == "__main__":

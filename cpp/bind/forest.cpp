@@ -165,19 +165,30 @@ nb::object check_arrays(ForestCheck&& found, size_t width) {
                         to_numpy(std::move(found.target)), to_numpy(std::move(found.weight)));
 }
 
+// edges: of bins; where every threshold is one of them, rows are led by their ranks, which takes less memory.
 nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, Places ends, Places feature, Places left,
                            Vector threshold, Flags is_missing_left, std::optional<Flags> n_levels,
-                           std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed, int threads) {
+                           std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed, int threads,
+                           std::optional<nb::list> edges) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_labelled(rows.n_rows, y, weight, n_classes);
-  const ForestPaths forest =
+  ForestPaths forest =
       checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, rows.n_columns);
   check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
+  const Edges known = edges ? checked_edges(*edges, rows.n_columns) : Edges{};
+  ColumnRules columns;
+  if (n_levels) columns.n_levels.assign(n_levels->data(), n_levels->data() + rows.n_columns);
   ForestCheck found;
   const bool is_checked = run(threads, [&](Crew& crew) {
     const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
+    const std::vector<uint8_t> ranks =
+        edges ? ranked_rows(merged, known, columns, forest, crew) : std::vector<uint8_t>{};
+    if (!ranks.empty()) {
+      found = check_forest(merged, ranks.data(), forest, seed, n_classes, crew);
+      return true;
+    }
     const std::vector<double> by_row = row_after_row(merged, merged.n_columns, crew);
     found = check_forest(merged, by_row.data(), forest, seed, n_classes, crew);
     return true;
@@ -221,7 +232,7 @@ void bind_forest(nb::module_& m) {
   m.def("check_forest", check_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "ends"_a.noconvert(),
         "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(),
         "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(), "values"_a.noconvert(), "n_classes"_a, "seed"_a,
-        "threads"_a);
+        "threads"_a, "edges"_a.none() = nb::none());
 }
 
 }  // namespace certifit

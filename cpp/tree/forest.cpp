@@ -10,6 +10,7 @@
 
 #include "../philox.hpp"
 #include "kinds.hpp"
+#include "records.hpp"
 
 namespace certifit {
 namespace {
@@ -24,9 +25,10 @@ struct Waiting {
 // One tree at a time; what it needs is kept for the next tree.
 class TreeGrower {
  public:
-  TreeGrower(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan)
+  TreeGrower(const TreeRows& rows, const BinnedColumns& bins, const RecordTable& table, const ForestPlan& plan)
       : rows_(rows),
         bins_(bins),
+        table_(table),
         plan_(plan),
         columns_(bins.n_columns),
         cells_(plan.n_classes > 2 ? 0 : n_bins),
@@ -36,14 +38,19 @@ class TreeGrower {
     tree_ = {};
     tree_.gains.assign(bins_.n_columns, 0.0);
     draws_ = drawn(rows_, plan_.seed, number);
-    order_.clear();
-    for (size_t i = 0; i < rows_.n_rows; ++i)
-      if (draws_[i] > 0) order_.push_back(static_cast<uint32_t>(i));
-    if (plan_.n_classes <= 2) pack();
+    has_records_ = !table_.is_empty() && records_.draw(table_, draws_);
+    if (has_records_) {
+      counts_of_.resize(Records::most_at_once * n_bins);
+    } else {
+      order_.clear();
+      for (size_t i = 0; i < rows_.n_rows; ++i)
+        if (draws_[i] > 0) order_.push_back(static_cast<uint32_t>(i));
+      if (plan_.n_classes <= 2) pack();
+    }
     Philox random(plan_.seed, 2 * number + 1);
     std::iota(columns_.begin(), columns_.end(), size_t{0});
     tree_.nodes.emplace_back();
-    std::vector<Waiting> open{{0, 0, 0, order_.size()}};
+    std::vector<Waiting> open{{0, 0, 0, has_records_ ? records_.n_rows() : order_.size()}};
     while (!open.empty()) {
       if (!crew.keep_going()) throw Interrupted();
       const Waiting at = open.back();
@@ -92,6 +99,13 @@ class TreeGrower {
     const size_t width = plan_.width();
     node_values_.resize(tree_.nodes.size() * width);
     double* values = node_values_.data() + at.node * width;
+    if (has_records_) {
+      node_counts_ = records_.sum(at.begin, at.end);
+      const double mass = DrawCountsRead{}.mass(node_counts_), second = DrawCountsRead{}.sum(node_counts_);
+      values[0] = (mass - second) / mass;
+      values[1] = second / mass;
+      return second == 0 || second == mass;
+    }
     std::fill_n(values, width, 0.0);
     mass_ = 0;
     const double first = rows_.y[order_[at.begin]];
@@ -120,6 +134,7 @@ class TreeGrower {
     if (is_pure || at.depth >= stops.max_depth || at.size() < stops.min_rows_split ||
         at.size() < 2 * stops.min_rows_leaf)
       return best;
+    if (has_records_) return choose_by_counts(at, random);
     if (plan_.n_classes <= 2) {
       total_ = {};
       for (size_t k = at.begin; k < at.end; ++k) total_ += packed_->terms()[order_[k]];
@@ -133,6 +148,36 @@ class TreeGrower {
       ++n_tried;
       const BinSplit split = plan_.n_classes > 2 ? of_classes(at, j) : of_squares(at, j);
       if (split.is_found && (!best.is_found || split.gain > best.gain * (1 + tie_share))) best = split;
+    }
+    return best;
+  }
+
+  // The same by counts of records, some columns at a time: the columns come in the same order, and counts are what
+  // packed sums are but for a power of two.
+  BinSplit choose_by_counts(const Waiting& at, Philox& random) {
+    constexpr DrawCountsRead read;
+    const SquaredCut gain{read.sum(node_counts_), read.mass(node_counts_), 2.0};
+    BinSplit best;
+    size_t left = columns_.size();
+    for (size_t n_tried = 0; n_tried < plan_.n_tried && left > 0;) {
+      size_t tried[Records::most_at_once], n = 0;
+      for (const size_t most = std::min({plan_.n_tried - n_tried, left, Records::most_at_once}); n < most; ++n) {
+        std::swap(columns_[random.below(static_cast<uint32_t>(left))], columns_[left - 1]);
+        tried[n] = columns_[--left];
+      }
+      MetBins met[Records::most_at_once];
+      records_.add(at.begin, at.end, tried, n, counts_of_.data(), met);
+      for (size_t k = 0; k < n; ++k) {
+        DrawCounts* cells = counts_of_.data() + k * n_bins;
+        if (met[k].n > 1) {
+          ++n_tried;
+          const bool has_missing = met[k].bins[met[k].n - 1] == Bins::missing;
+          const ColumnView view{tried[k], at.size(), met[k].bins, met[k].n - has_missing};
+          const BinSplit split = split_of(read, cells, view, n_levels_of(tried[k]), plan_.stops.min_rows_leaf, gain);
+          if (split.is_found && (!best.is_found || split.gain > best.gain * (1 + tie_share))) best = split;
+        }
+        for (size_t m = 0; m < met[k].n; ++m) cells[met[k].bins[m]] = {};
+      }
     }
     return best;
   }
@@ -218,6 +263,7 @@ class TreeGrower {
     const uint8_t* codes = bins_.column(choice.feature);
     bool goes_left[n_bins];
     sides_of(choice, plan_.columns.is_levels(choice.feature), goes_left);
+    if (has_records_) return records_.part(at.begin, at.end, choice.feature, goes_left);
     scratch_.resize(std::max(scratch_.size(), at.size()));
     size_t n_left = 0, n_right = 0;
     for (size_t k = at.begin; k < at.end; ++k) {
@@ -243,8 +289,13 @@ class TreeGrower {
 
   const TreeRows& rows_;
   const BinnedColumns& bins_;
+  const RecordTable& table_;
   const ForestPlan& plan_;
   ForestTree tree_;
+  Records records_;
+  bool has_records_ = false;
+  DrawCounts node_counts_;
+  std::vector<DrawCounts> counts_of_;
   std::vector<size_t> columns_;
   std::vector<Cell> cells_;
   std::vector<double> counts_, node_values_, class_sums_, node_cell_, work_, moment_, mass_of_;
@@ -286,12 +337,13 @@ std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
 std::vector<ForestTree> grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew,
                                     size_t n_at_once, const std::function<bool(size_t)>& tell) {
   std::vector<ForestTree> trees;
+  const RecordTable table(bins, plan.n_classes == 2 ? rows.y.data() : nullptr, crew);
   const size_t most = tell ? std::max<size_t>(n_at_once, 1) : plan.n_trees;
   while (trees.size() < plan.n_trees) {
     const size_t first = trees.size(), count = std::min(most, plan.n_trees - first);
     trees.resize(first + count);
-    crew.for_each_block(count,
-                        [&](size_t t) { trees[first + t] = TreeGrower(rows, bins, plan).grow(first + t, crew); });
+    crew.for_each_block(
+        count, [&](size_t t) { trees[first + t] = TreeGrower(rows, bins, table, plan).grow(first + t, crew); });
     if (tell && tell(trees.size())) break;
   }
   return trees;

@@ -50,6 +50,11 @@ struct Means {
 };
 Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew);
 
+// Rows as bytes that lead them as their values do: how many edges lie below a value, or its level, row after row. The
+// thresholds of the forest become ranks among the edges. Empty, and the forest as it was, where one is no edge.
+std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns,
+                                 ForestPaths& forest, Crew& crew);
+
 // A forest beside the rows that it was drawn from. deviation: the largest one of a leaf's value from that of the rows
 // drawn into it, for numbers relative to the largest |y|; infinite for a leaf without rows. out: per row the mean over
 // the trees that did not draw it; n_out: how many these are. target, weight: of the rows. X: row after row, values or

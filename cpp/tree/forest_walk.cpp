@@ -9,7 +9,7 @@
 namespace certifit {
 namespace {
 
-constexpr size_t block_rows = 2048;
+constexpr size_t block_rows = 8192;  // many: a tree is read from memory once per block
 
 size_t blocks_of(size_t n) { return (n + block_rows - 1) / block_rows; }
 
@@ -101,7 +101,53 @@ double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& 
   return worst;
 }
 
+// Each threshold as its rank among the edges of its column; false where it is none of them.
+bool rank_thresholds(std::vector<Step>& steps, const Edges& edges, const ColumnRules& columns) {
+  for (Step& step : steps) {
+    if (step.left == 0 || columns.is_levels(step.feature)) continue;
+    const std::vector<double>& known = edges[step.feature];
+    const auto place = std::lower_bound(known.begin(), known.end(), step.threshold);
+    const bool is_behind_all = step.threshold == std::numeric_limits<double>::infinity();
+    if (!is_behind_all && (place == known.end() || *place != step.threshold)) return false;
+    step.threshold = static_cast<double>(place - known.begin());
+  }
+  return true;
+}
+
+// Whether codes are ranks, by comparison with the edges on both sides: nothing of how they were found is trusted.
+bool are_ranks(const double* x, const uint8_t* codes, size_t n, const std::vector<double>& edges, uint8_t n_levels) {
+  std::vector<double> ends{-std::numeric_limits<double>::infinity()};
+  ends.insert(ends.end(), edges.begin(), edges.end());
+  ends.resize(256, std::numeric_limits<double>::infinity());
+  bool is_right = true;
+  for (size_t i = 0; i < n; ++i) {
+    const size_t code = codes[i];
+    const bool is_rank = (code <= edges.size()) & (ends[code] < x[i]) & (code == 255 || x[i] <= ends[code + 1]);
+    const bool is_missing = (code == Bins::missing) & (x[i] != x[i]);
+    is_right &= n_levels != 0 ? code == level_of(x[i], n_levels) : is_rank | is_missing;
+  }
+  return is_right;
+}
+
 }  // namespace
+
+std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns,
+                                 ForestPaths& forest, Crew& crew) {
+  std::vector<std::vector<Step>> ranked = forest.trees;
+  std::atomic<bool> is_right{true};
+  crew.for_each_block(ranked.size(), [&](size_t t) {
+    if (!rank_thresholds(ranked[t], edges, columns)) is_right = false;
+  });
+  if (!is_right) return {};
+  const Bins bins = binned(rows, edges, columns, crew);
+  crew.for_each_block(rows.n_columns, [&](size_t j) {
+    const uint8_t n_levels = columns.is_levels(j) ? columns.n_levels[j] : 0;
+    if (!are_ranks(rows.column(j), bins.column(j), rows.n_rows, edges[j], n_levels)) is_right = false;
+  });
+  if (!is_right) return {};
+  forest.trees = std::move(ranked);
+  return by_row(bins, crew);
+}
 
 Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew) {
   Means means;

@@ -676,7 +676,8 @@ def _(rng: Rng) -> Arguments:
 @call("check_forest")
 def _(rng: Rng) -> Arguments:
     grown, d = _grown(rng)
-    return {**grown, **_two_trees(d, max(grown["n_classes"], 1)), "n_levels": None, "sets": None}
+    edges = maybe(rng, [rng.choice([0.0, 1.0], size=1) for _ in range(d)])
+    return {**grown, **_two_trees(d, max(grown["n_classes"], 1)), "n_levels": None, "sets": None, "edges": edges}
 
 
 @call("boosting_rows")

@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier as TheirClassifier
 from sklearn.ensemble import RandomForestRegressor as TheirRegressor
 
 import certifit as cf
+from certifit.runtime import core
 
 KINDS = pytest.mark.parametrize("kind", ["two", "three", "number"])
 
@@ -45,6 +46,32 @@ def test_weight_two_is_the_row_twice_and_neither_threads_nor_the_order_of_rows_m
         with cf.threads(n_threads):
             assert arrays(model_of(kind, 6).fit(X[rows], y[rows])) == arrays(model)
     assert arrays(model_of(kind, 6, random_state=1).fit(X, y, weight)) != arrays(model)
+
+
+def test_counts_of_two_classes_split_as_sums_of_their_numbers_do():
+    """But for the last splits, which take nothing from the impurity but rounding."""
+    X, y, weight = problem("two", 3000)
+    options = {"max_features": 2, "max_depth": 4}
+    for categories in (None, [1]):
+        classes = cf.RandomForestClassifier(4, categorical_features=categories, **options).fit(X, y, weight).forest_
+        numbers = cf.RandomForestRegressor(4, categorical_features=categories, **options)
+        numbers = numbers.fit(X, y.astype(float), weight).forest_
+        for name in ("ends", "feature", "left", "threshold", "is_missing_left"):
+            assert np.array_equal(getattr(classes, name), getattr(numbers, name)), name
+        assert np.allclose(classes.gains, 2 * numbers.gains)
+
+
+@KINDS
+def test_ranks_lead_rows_as_their_values_do(kind):
+    X, y, weight = problem(kind)
+    model = model_of(kind, 5).fit(X, y, weight)
+    task, forest = model._task_on(X, y, sample_weight=weight), model.forest_
+    values = forest.values if task.n_classes else forest.values / task.y_unit
+    call = (task.block.rows, *task.scaled(), *forest.paths(), values, task.n_classes, task.settings.random_state, 2)
+    by_value, by_rank = core.check_forest(*call), core.check_forest(*call, task.edges)
+    strange = core.check_forest(*call, [np.array([0.123])] * X.shape[1])  # edges that are no thresholds: by value
+    for ranked in (by_rank, strange):
+        assert all(np.array_equal(a, b) for a, b in zip(by_value, ranked, strict=True))
 
 
 @KINDS

@@ -91,7 +91,7 @@ def _checked(task: ForestTask, state: ForestState) -> tuple[float, Array, Array,
     values = state.values if task.n_classes else state.values / task.y_unit
     last = (values, task.n_classes, task.settings.random_state, n_threads())
     if task.streamed is None:
-        leaves = core.check_forest(task.block.rows, *task.scaled(), *state.paths(), *last)
+        leaves = core.check_forest(task.block.rows, *task.scaled(), *state.paths(), *last, task.edges)
     else:
         is_number = (state.left > 0) & ~state.is_of_levels
         ranked = ranked_thresholds(state.feature, state.threshold, is_number, task.source.n_features)
@@ -111,7 +111,8 @@ def _threshold_fault(task: ForestTask, state: ForestState) -> str:
     inner = np.flatnonzero((state.left > 0) & ~state.is_of_levels)
     for j in np.unique(state.feature[inner]):
         splitting = inner[state.feature[inner] == j]
-        wrong = splitting[~(np.isin(state.threshold[splitting], edges[j]) | np.isposinf(state.threshold[splitting]))]
+        threshold, known = state.threshold[splitting], np.append(edges[j], np.inf)
+        wrong = splitting[known[np.searchsorted(known, threshold).clip(max=len(known) - 1)] != threshold]
         if len(wrong):
             tree = int(np.searchsorted(state.ends, wrong[0], side="right"))
             return (
