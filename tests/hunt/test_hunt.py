@@ -16,7 +16,7 @@ from certifit.models.table import LEARNERS
 from tests.hunt.estimators import ESTIMATORS, ROWS
 from tests.hunt.exact import examine_exact
 from tests.hunt.generate import Problem
-from tests.hunt.judge import Record, Refused, compare, watched
+from tests.hunt.judge import Record, Refused, compare, examine, watched
 from tests.hunt.runner import cases_of, resumed, run_case
 from tests.hunt.truth import SquaresTruth
 
@@ -104,6 +104,49 @@ REPLAYED = (  # cases with a finding once
 @pytest.mark.parametrize(("name", "hunted", "case"), REPLAYED)
 def test_what_was_mended_stays_mended(name: str, hunted: int, case: int) -> None:
     assert not ESTIMATORS[name].run(hunted, case, exact=True).findings
+
+
+LIGHT: dict[str, dict[str, Any]] = {
+    "LinearRegression": {},
+    "Ridge": {"alpha": 1e-300},
+    "Lasso": {"alpha": 1e-300},
+    "ElasticNet": {"alpha": 1e-305, "l1_ratio": 0.5},
+    "QuantileRegressor": {"quantile": 0.5},
+    "HuberRegressor": {"scale": 1.0},
+    "KernelRidge": {"alpha": 1e-300, "kernel": cf.kernels.Linear()},
+}
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_rows_so_light_that_their_squares_vanish_prove_nothing(name: str) -> None:
+    for case in range(8):
+        rng = np.random.default_rng([SEED, case])
+        X = rng.normal(size=(8, 2))
+        y = X @ [1.0, 2.0] * (case % 2) + 10.0 ** -rng.integers(9) * rng.normal(size=8)
+        X[:4], y[:4] = 0.0, 0.0  # rows that all slopes meet, and others that alone tell the slopes
+        weights = np.where(np.arange(8) < 4, 1e100, 10.0 ** rng.uniform(-222, -200, size=8))
+        problem = Problem(X, y, weights, LIGHT[name] | {"fit_intercept": case % 4 > 1})
+        row = ESTIMATORS[name]
+        record = examine(case, name, problem, row.model(**problem.parameters), row.truth, rng)
+        assert not record.findings, (case, record.findings)
+
+
+def test_digits_beside_relations_that_were_treated_as_exact_count_what_these_leave_out() -> None:
+    X = np.array([
+        [3.2999999945537293, 4.999999992219614, -2.0],
+        [-3.800000002961681e-20, -5.0000000042309737e-20, -2.9999999999999997e-20],
+        [1.000000006312777, 1.000000009018253, 3.0],
+        [-3.2999999927085466, -3.999999989583638, -5.0],
+        [-2.699999995469127, -3.999999993527325, 1.0],
+        [-2.700000004790315, -4.000000006843307, 1.0],
+    ])  # fmt: skip
+    weights = np.array([
+        2.5896488504638486, 1.1402228685856577, 1.6453225977285362, 1.0669779186906512, 2.084035250354998,
+        1.916654682741785,
+    ])  # fmt: skip
+    problem = Problem(X, np.array([-5.7, 0.3, 9.3, -14.7, 3.3, 3.3]), weights, {})
+    model = cf.LinearRegression().fit(*problem.arguments)
+    assert not judged(model, model.certificate_, SquaresTruth(problem, model)).false_digits
 
 
 @pytest.mark.parametrize("case", [31, 32, 34, 42])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 
@@ -39,3 +40,16 @@ def test_an_exact_proof_starts_from_the_mean_whatever_the_weights(rng):
     data = X, 3 * X[:, 0], np.full(20, 1e200)
     model = cf.Lasso(1e-6).fit(*data)
     assert cf.verify(model, *data, exact=True)
+
+
+def test_weights_beyond_float64_are_refused_without_a_warning():
+    X = np.array([[0.0, 0.0, 0.0, 1e-155], [0.0, 1e-155, 0.0, 0.0], [0.0, 0.0, 1e-297, 0.0]])
+    with pytest.raises(ValueError, match="exceeds the largest float64"):
+        cf.LinearRegression(fit_intercept=False).fit(X, np.array([0.3, 1.3, 1.1]))
+
+
+def test_spreads_of_light_rows_alone_are_not_proven_and_warn_of_nothing(rng):
+    X, weight = rng.normal(size=(8, 2)), np.where(np.arange(8) < 4, 1e100, 1e-215)
+    X[:4] = 0.0
+    with pytest.warns(ConvergenceWarning, match="NOT certified"):
+        assert not cf.PCA(standardize=True).fit(X, None, weight).certificate_.holds

@@ -282,3 +282,10 @@ def test_spreads_are_those_of_the_numbers_given_however_faint(name, storage):
         fit = clone(model).set_params(standardize=True).fit(storage(X), y, weight)
         proof = cf.verify(fit, storage(X), y, weight, exact=True).exact
         assert proof.lower <= fit.certificate_.value
+
+
+@pytest.mark.parametrize("model", [cf.Ridge(0.0), cf.Lasso(0.1), cf.QuantileRegressor(alpha=0.1), cf.GLM(alpha=0.1)])
+def test_spreads_below_float64_are_refused_in_words(model):
+    X, weight = 1e-300 * np.array([[1.0], [-0.3], [0.4], [-1.5]]), np.array([1e-140, 1e-130, 1e-50, 1.0])
+    with pytest.raises(ValueError, match=r"standard deviation of .* is too small for float64"):
+        clone(model).set_params(standardize=True).fit(X, np.array([1.0, 3.0, 2.0, 5.0]), weight)

@@ -162,7 +162,8 @@ def twofold_factor(system: System) -> Factor:
     if system.low is None:
         raise ValueError("a twofold factor needs twofold sums")
     low = np.ascontiguousarray(system.low * system.units[:, None] * system.units[None, :])
-    floor = (DEPENDENT * system.norms * system.units) ** 2
+    with np.errstate(over="ignore"):  # what is infinite is dependent
+        floor = (DEPENDENT * system.norms * system.units) ** 2
     kept_list, _, (upper, upper_low) = core.twofold_cholesky(
         np.ascontiguousarray(system.scaled), low, np.ascontiguousarray(floor), n_threads()
     )

@@ -83,6 +83,11 @@ class Scaling:
         return self if (factor == 1).all() else replace(self, scale=self.scale * factor, shift=self.shift * factor)
 
 
+def scaled_weights(coef: Array, scale: Array, y_scale: float) -> Array:
+    """coef / scale y_scale, powers of two, rounded once at most: coef / scale may be below the normal numbers."""
+    return np.asarray(np.ldexp(coef, np.frexp(y_scale)[1] - np.frexp(scale)[1]))
+
+
 @dataclass(frozen=True)
 class ColumnSizes:
     """Largest absolute entries of every column, of the target and of the weights."""

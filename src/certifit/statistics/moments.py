@@ -10,7 +10,7 @@ the row are kept with their rounding, so nothing cancels, and a column that does
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -225,7 +225,18 @@ def _column_spreads(source: Source, centred: bool) -> Array:
     if centred:
         rough = np.flatnonzero(moments.squares[0] > MOST_ABOUT * moments.scatter()[0])
         spreads[rough] = sharp_spreads(source, rough)
+    refuse_small_spreads(spreads, source.names)
     return spreads
+
+
+def refuse_small_spreads(spreads: Array, names: Sequence[str]) -> None:
+    """Raise where a standard deviation is below the numbers that float64 holds in full."""
+    small = np.flatnonzero(spreads < np.finfo(np.float64).tiny)
+    if len(small):
+        raise ValueError(
+            f"The standard deviation of {names[int(small[0])]!r} is too small for float64. Multiply it by 1e200 or so, "
+            "or use standardize=False."
+        )
 
 
 def sharp_spreads(source: Source, columns: Array) -> Array:
@@ -235,7 +246,9 @@ def sharp_spreads(source: Source, columns: Array) -> Array:
 
 def sharp_target_spread(source: Source) -> float:
     """The standard deviation of the target; 1 where it does not vary."""
-    return float(_sharp(source, _target)[0])
+    spread = _sharp(source, _target)
+    refuse_small_spreads(spread, ["the target"])
+    return float(spread[0])
 
 
 def _sharp(source: Source, values_of: ValuesOf) -> Array:

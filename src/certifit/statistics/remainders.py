@@ -23,7 +23,7 @@ from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, twofold_factor
-from certifit.statistics.gram import Gram, Scaling, counted, gram
+from certifit.statistics.gram import Gram, Scaling, counted, gram, scaled_weights
 
 UNIT = 2.0**-53
 TWOFOLD_ERROR = 2.0**-102  # error per term of a sum of products, relative to the sum of their sizes
@@ -251,12 +251,15 @@ class LiteralBasis:
         sizes = np.abs(r.times[0]).sum(axis=1) * 2 + 2 + np.abs(r.constants[0])
         return np.asarray((TWOFOLD_ERROR * terms * sizes)[self.live] * self.unit)
 
-    def converted(self, coef: Array, intercept: float) -> Converted:
-        """The state of equal scores: x'w + b = sum_k x_k (w_k + sum_j C_jk w_j) + sum_j e_j w_j + (b + c'w)."""
+    def converted(self, coef: Array, intercept: float, y_scale: float = 1.0) -> Converted:
+        """The state of equal scores: x'w + b = sum_k x_k (w_k + sum_j C_jk w_j) + sum_j e_j w_j + (b + c'w).
+
+        y_scale: a power of two that all of it is multiplied by.
+        """
         r = self.remainders
-        total: dd.Pair = (coef / r.scale, np.zeros(r.n_columns))  # weights of the scaled columns
-        constant: dd.Pair = (np.asarray(intercept), np.zeros(()))
-        size, size_c = np.abs(total[0]), abs(intercept)
+        total: dd.Pair = (scaled_weights(coef, r.scale, y_scale), np.zeros(r.n_columns))  # of the scaled columns
+        constant: dd.Pair = (np.asarray(intercept * y_scale), np.zeros(()))
+        size, size_c = np.abs(total[0]), abs(intercept * y_scale)
         for i in np.argsort(-r.columns):  # a relation has no column after its own
             weight = _line(total, int(r.columns[i]))
             total = dd.add(total, dd.multiply(_line(r.times, i), weight))

@@ -12,6 +12,7 @@ from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.gram import Scaling
+from certifit.statistics.moments import target_sums
 
 UNIT = 2.0**-53
 MATRIX_ERROR = (
@@ -20,7 +21,7 @@ MATRIX_ERROR = (
 TWOFOLD_UNIT = 2.0**-100  # error of a twofold sum of few rows, relative to the sum of magnitudes
 MOST_BLOCK_ROWS = 65536  # rows that are summed before sums are added
 EXACT_FIT = 1e-14  # an objective below this share of the null model's is an exact fit to rounding
-LEAST_SQUARES = 2.0**-830  # in scaled units: sums of squares below it may have lost terms to underflow
+LEAST_SQUARES = 2.0**-830  # in scaled units: sums below it may have lost terms, or bits of them, to underflow
 TINY = float(np.finfo(float).tiny)  # least positive bound, so that no bound is 0
 
 
@@ -34,14 +35,12 @@ def is_exact_fit(objective: float, null: float) -> bool:
     return bool(objective < EXACT_FIT * null)
 
 
-def is_lost(objective: float, null: float, weights: Array, intercept: float) -> bool:
-    """Whether parts of the objective may have underflowed, with nothing larger that they are relative to."""
-    return bool(null == 0 and objective < LEAST_SQUARES and not _is_constant(weights, intercept))
-
-
-def _is_constant(weights: Array, intercept: float) -> bool:
-    """A state that predicts a number whose square is in range: squares of what small weights make of rows are not."""
-    return bool(not weights.any() and (intercept == 0 or abs(intercept) > np.sqrt(LEAST_SQUARES)))
+def meets_every_row(source: Source, coef: Array, intercept: float) -> bool:
+    """Whether a state is the constant that the target is. Squares that add up to 0 do not say so: they underflow."""
+    if coef.any():
+        return False
+    targets = target_sums(source)
+    return bool(targets.low == targets.high == intercept)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Residual:
 
     gradient: sum_i w_i (1, x_i - shift) r_i, less the pull of a penalty; squares: sum_i w_i r_i^2;
     magnitude: sum_i w_i (|x_i|'|w| + |y_i|)^2, which rounding errors scale with;
-    rounding: bound on the error of each entry of the gradient.
+    rounding: bound on the error of each entry of the gradient. is_met: all residuals are known to be 0.
     """
 
     gradient: Array
@@ -58,16 +57,21 @@ class Residual:
     magnitude: float
     rounding: Array
     unit: float = TWOFOLD_UNIT  # of the twofold sums
+    is_met: bool = False
 
     @property
     def off(self) -> float:
         """Bound on the error of the root of the squares."""
         return 4 * self.unit * float(np.sqrt(self.magnitude))
 
-    def settled(self, null: float, weights: Array, intercept: float) -> Residual:
+    def settled(self, source: Source, coef: Array, intercept: float) -> Residual:
         """The same without errors where all residuals are 0, as all are of a target that is constant."""
-        is_settled = self.squares == 0 and null == 0 and _is_constant(weights, intercept)
-        return replace(self, magnitude=0.0) if is_settled else self
+        is_met = self.squares == 0 and meets_every_row(source, coef, intercept)
+        return replace(self, magnitude=0.0, is_met=True) if is_met else self
+
+    def is_lost(self, scale: float) -> bool:
+        """Whether parts of the sums may have underflowed, with nothing larger that an excess is relative to."""
+        return scale < LEAST_SQUARES and not self.is_met
 
     def raised(self, objective: float) -> float:
         """The most that an objective of these squares can be after all roundings."""

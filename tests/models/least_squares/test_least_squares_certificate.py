@@ -226,6 +226,16 @@ def test_coefficients_in_a_relation_have_no_digit_and_others_do(rng):
     assert of["x2"] > 8
 
 
+def test_the_least_term_of_an_exact_relation_moves_its_coefficient():
+    """x1 = b x0 + c in three rows, for the rounding of one of them a c of 1e-34: the intercept can be any number."""
+    a, b = 2777777777.777777, -2.123995154637852e-11
+    X = np.array([[a, b], [a * 1e-8, b * 1e-8], [a, b]])
+    constant = Fraction(b) - (Fraction(b) - Fraction(b * 1e-8)) / (Fraction(a) - Fraction(a * 1e-8)) * Fraction(a)
+    assert 0 < abs(constant) < 1e-30
+    found = cf.LinearRegression().fit(X, np.array([1.0, 3.0, 1.1])).certificate_
+    assert max(found.digits) == 0
+
+
 def test_no_digit_is_claimed_beyond_the_condition_that_can_be_borne(rng):
     X = rng.normal(size=(20, 2))
     X[:, 1] = X[:, 0] * (1 + 4e-14 * X[:, 1])

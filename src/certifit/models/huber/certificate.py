@@ -29,7 +29,7 @@ from certifit.models.least_squares.certificate import relations
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Factor, System, plain_factor
 from certifit.statistics.remainders import column_factor
-from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
+from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, UNIT, is_exact_fit, meets_every_row
 
 MOST_STEPS = 3  # of Newton's method from the state to a dual point
 MOST_LIFTS = 3  # of u to the moments that the penalty asks for
@@ -102,8 +102,11 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
     sums = task.sums_at(at)
     objective = task.objective(at, sums, task.is_joint)
     beyond = task.beyond_pull(state, at.scale)  # the minimum with a penalty cut for tiny columns is a lower bound
-    scale, is_exact = _relative_to(task, at, sums, objective + beyond)
+    is_met = bool(sums.loss == 0) and meets_every_row(task.source, state.coef, state.intercept)
+    scale, is_exact = _relative_to(task, at, is_met, objective + beyond)
     gap, rounding, literal = _bounds(task, state, at, sums, objective)
+    if scale < LEAST_SQUARES:  # losses underflow, with nothing larger that they are relative to
+        gap, literal, is_exact = np.inf, None, False
     gap, literal = gap + beyond, None if literal is None else literal + beyond
     if literal is not None and literal + SAFETY * literal <= tolerance * scale:
         gap, rounding, literal = literal, 0.0, None  # over all weights, without a condition
@@ -126,7 +129,7 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
         dependent=relations(task),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         literal=None if literal is None else float((literal + drift) / scale) * (1 + SAFETY) + TINY,
-        advice=NO_VARIATION if task.is_joint and _is_without_residual(at, sums) else "",
+        advice=NO_VARIATION if task.is_joint and is_met else "",
     )
 
 
@@ -419,14 +422,12 @@ def _drift(task: HuberTask, state: HuberWeights, at: Point, objective: float) ->
     return abs(there - objective) + DRIFT_ERROR * (there + objective)
 
 
-def _is_without_residual(at: Point, sums: HuberSums) -> bool:
-    """A target that does not vary: the null model itself, without a residual."""
-    return bool(sums.loss == 0 and not at.weights.any())
+def _relative_to(task: HuberTask, at: Point, is_met: bool, objective: float) -> tuple[float, bool]:
+    """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding.
 
-
-def _relative_to(task: HuberTask, at: Point, sums: HuberSums, objective: float) -> tuple[float, bool]:
-    """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding."""
-    if _is_without_residual(at, sums):
+    is_met: a target that does not vary, and the null model itself, without a residual.
+    """
+    if is_met:
         # Of a held scale nothing is left: the objective is 0. A joint one has none that is best: it can always be less.
         return (max(objective, TINY), False) if task.is_joint else (np.inf, True)
     spread = np.asarray(task.spread if task.fit_intercept else task.target_size)

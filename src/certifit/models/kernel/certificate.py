@@ -74,12 +74,13 @@ def certify(task: KernelRidgeTask, state: KernelState, tolerance: float) -> Kern
     share, least = task.share, np.maximum(np.abs(at.errors) - at.off, 0.0)
     objective = float(share @ np.square(least)) / 2 + task.alpha / 2 * at.norm[0]
     most = float(share @ np.square(np.abs(at.errors) + at.off)) / 2 + task.alpha / 2 * at.norm[1]
-    scale, is_exact = (np.inf, True) if most == 0 else (objective * (1 - SAFETY), False)
-    if task.null == 0 and most < LEAST_SQUARES and (at.off.any() or at.dual.any()):
-        gap, is_exact = np.inf, False  # squares underflow, with nothing larger that they are relative to
+    is_met = not (at.errors.any() or at.dual.any())
+    scale, is_exact = (np.inf, True) if is_met else (objective * (1 - SAFETY), False)
     is_refuted = not task.rows.is_proven and not task.rows.tested
     if is_refuted or is_exact_fit(most, task.null):
         scale, is_exact = max(task.null, TINY), True
+    if scale < LEAST_SQUARES:
+        gap, is_exact = np.inf, False  # squares underflow, with nothing larger that they are relative to
     return KernelCertificate(
         claim=EXACT_FIT_CLAIM if is_exact else "relative excess of the objective",
         theorem="none: the kernel is not Mercer on these rows"

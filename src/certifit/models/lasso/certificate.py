@@ -23,7 +23,7 @@ from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import System, plain_factor
-from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit, is_lost
+from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit
 
 SAFETY = 1e-14  # share added to a value for the last roundings
 MOST_SETTLED = 3000  # most columns with a weight for which a second dual point is tried
@@ -39,6 +39,7 @@ class Gap:
     objective: float
     scale: float
     is_exact_fit: bool = False  # scale is then the null model's objective
+    is_lost: bool = False  # parts of it may have underflowed: nothing is proven
 
     @cached_property
     def relative(self) -> float:
@@ -64,14 +65,14 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     where the first proves less than `floor`, None meaning enough. The third is orthogonal to all columns: it proves
     what least squares proves, less the penalty, however small that is.
     """
-    penalty, (weights, intercept) = task.penalty, task.to_scaled(state)
-    value, beyond, null = penalty.value(weights), task.penalty_beyond(state), task.null_floor()
-    at = task.residual_at(state).settled(null, weights, intercept)
-    gap = _nothing_proven(at, value + beyond, null, task.sum_weight)
+    penalty, (weights, _) = task.penalty, task.to_scaled(state)
+    value, beyond = penalty.value(weights), task.penalty_beyond(state)
+    at = task.residual_at(state).settled(task.source, state.coef, state.intercept)
+    gap = _nothing_proven(at, value + beyond, task.null_floor(), task.sum_weight)
     # The penalty at the state, and at a minimum, where it is at most the objective, are as right as its strengths.
     rounded = task.strength_error * (value + gap.objective)
     within = ((weights >= penalty.lower) & (weights <= penalty.upper)).all()
-    if not within or not np.isfinite(gap.objective) or is_lost(gap.objective, null, weights, intercept):
+    if not within or not np.isfinite(gap.objective) or gap.is_lost:
         return gap
     if gap.objective == 0:
         return replace(gap, value=0.0)
@@ -95,9 +96,11 @@ def _nothing_proven(at: Residual, penalty: float, null_squares: float, total: fl
     root = float(np.sqrt(at.squares))
     most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + penalty) for off in (at.off, -at.off))
     null = null_squares / (2 * total)
-    is_exact = is_exact_fit(most, null) or most == null == 0
+    is_exact = is_exact_fit(most, null) or at.is_met
     scale = null if is_exact else least
-    return Gap(np.inf, 0.0, most, max(scale, TINY) if np.isfinite(scale) else 1.0, is_exact)
+    is_lost = at.is_lost(scale)
+    scale = max(scale, TINY) if np.isfinite(scale) else 1.0
+    return Gap(np.inf, 0.0, most, scale, is_exact and not is_lost, is_lost)
 
 
 def _residuals(task: LassoTask, state: Weights) -> _Dual:

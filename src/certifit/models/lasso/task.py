@@ -19,7 +19,13 @@ from certifit.data.source import Source
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, GramUnits, Weights
 from certifit.statistics.gram import NO_SPREAD, STILL_SHARE, Gram, Scaling, centred_gram, gram
-from certifit.statistics.moments import MOST_ABOUT, SPREAD_ERROR, sharp_spreads, sharp_target_spread
+from certifit.statistics.moments import (
+    MOST_ABOUT,
+    SPREAD_ERROR,
+    refuse_small_spreads,
+    sharp_spreads,
+    sharp_target_spread,
+)
 from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
 
 if TYPE_CHECKING:
@@ -333,7 +339,9 @@ class GramLasso(GramUnits, LassoTask):
         rough = (squares > MOST_ABOUT * about) & self.fit_intercept
         rough[:d] |= self.means_error > 0  # taken for constant, and may vary all the same
         of_columns[rough[:d]] = sharp_spreads(self.source, np.flatnonzero(rough[:d]))
-        return of_columns, sharp_target_spread(self.source) if rough[d] else of_target
+        of_target = sharp_target_spread(self.source) if rough[d] else of_target
+        refuse_small_spreads(np.append(of_columns, of_target), [*self.names, "the target"])
+        return of_columns, of_target
 
     @property
     def spreads(self) -> Array:

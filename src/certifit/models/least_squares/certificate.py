@@ -19,7 +19,7 @@ from certifit.models.least_squares.dual import DualLeastSquares
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares, LiteralSystem
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit, is_lost, twofold_unit
+from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, Residual, is_exact_fit, twofold_unit
 
 UNIT = 2.0**-53
 SAFETY = 1e-12  # share added to a value for the last roundings
@@ -103,7 +103,7 @@ class _Excess:
 def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certificate:
     null = task.null_objective()
     scaled = weights, _ = task.to_scaled(state)
-    residual = task.residual_at(state).settled(null, *scaled)
+    residual = task.residual_at(state).settled(task.source, state.coef, state.intercept)
     gradient = task.gradient(residual)
     penalty, beyond = task.penalty_of(state, weights)
     # With the largest penalties cut f is smaller everywhere, so f(w) - min f <= cut f(w) - min of it + what was cut.
@@ -111,12 +111,13 @@ def _of_columns(task: LeastSquares, state: Weights, tolerance: float) -> Certifi
     excess = _excess(task, state, weights, residual, gradient, raised).raised(beyond)
     objective = residual.squares + penalty + beyond
     scale = residual.scale(objective, null)
-    if is_lost(objective, null, *scaled) or not (excess.bound < np.inf and scale < np.inf):
+    is_exact = is_exact_fit(residual.raised(objective), null) and not residual.is_lost(scale)
+    if residual.is_lost(scale) or not (excess.bound < np.inf and scale < np.inf):
         excess, scale = _Excess(0.0, np.inf), 1.0
     rounding = (excess.bound - min(excess.computed, excess.bound)) / scale + TINY
     offset = int(task.fit_intercept)
     certificate = Certificate(
-        claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
+        claim=EXACT_FIT_CLAIM if is_exact else "relative excess of the objective",
         theorem="a quadratic exceeds its minimum by g' A^-1 g / 2",
         value=min(excess.computed, excess.bound) / scale + rounding,
         tolerance=tolerance,
@@ -218,7 +219,8 @@ def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual,
     """-log10 of a bound on the relative error of every coefficient: see the docs, "Digits".
 
     err = |T| |A^-1| |g| + u (s_j | |X||w| + |y| | + sum_k |A^-1_jk| |x_k| |r|): what the solver left, and the effect of
-    half an ulp in every entry of X and y. g has the rounding of its sums and of the penalty.
+    half an ulp in every entry of X and y. g has the rounding of its sums and of the penalty. s_j |q| is added for q,
+    what a state makes of relations that hold but for rounding: the fit without these columns has none of it.
     """
     offset = int(task.fit_intercept)
     weights, intercept = scaled
@@ -231,14 +233,17 @@ def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual,
     if offset:
         left[0] += np.abs(task.gram.scaling.shift) @ left[1:]
     norms = np.concatenate([np.zeros(offset), task.gram.norms])
-    spread = np.sqrt(np.maximum(np.diagonal(raw), 0.0)) * np.sqrt(residual.magnitude)
+    spread = np.sqrt(np.maximum(np.diagonal(raw), 0.0))
     tilt = np.abs(raw) @ norms * np.sqrt(residual.squares)
-    error = left + UNIT * (spread + tilt + np.abs(estimate))
+    error = left + UNIT * (spread * np.sqrt(residual.magnitude) + tilt + np.abs(estimate))
+    if task.remainders is not None:  # what the state's weights make of relations that were treated as exact
+        error += spread * float(task.remainders.norm @ np.abs(weights[task.remainders.columns]))
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = -np.log10(error / np.abs(estimate))
     digits = np.where(np.abs(estimate) > error, np.clip(digits, 0.0, MOST_DIGITS), 0.0)
     digits[~determined(task)] = 0.0
-    if UNIT * task.factor.condition >= 0.01:
+    squares = np.diagonal(task.gram.sums)[: task.gram.n_columns]  # of a column that only light rows have, too small
+    if UNIT * task.factor.condition >= 0.01 or ((squares > 0) & (squares < LEAST_SQUARES)).any():
         digits[:] = 0.0
     return np.asarray(digits)
 
@@ -253,9 +258,9 @@ def determined(task: LeastSquares) -> Array:
         return np.zeros(offset + d, dtype=bool)
     moved = np.zeros(offset + d, dtype=bool)
     moved[offset:][remainders.columns] = True
-    moved[offset:] |= (np.abs(remainders.times[0]) > NOISE).any(axis=0)
+    moved[offset:] |= (remainders.times[0] != 0).any(axis=0)
     if offset:
-        moved[0] = bool((np.abs(remainders.constants[0]) > NOISE).any())
+        moved[0] = bool((remainders.constants[0] != 0).any())
     return ~moved
 
 
@@ -307,8 +312,8 @@ def _number(value: float) -> str:
 
 def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certificate:
     null = task.null_objective()
-    weights, intercept = task.to_scaled(state)
-    residual = task.residual_at(state).settled(null, weights, intercept)
+    weights, _ = task.to_scaled(state)
+    residual = task.residual_at(state).settled(task.source, state.coef, state.intercept)
     beyond = task.penalty_beyond(state)
     penalty = float(np.sum((np.sqrt(task.strength) * task.penalty_units * weights) ** 2))
     objective = residual.squares + penalty + beyond
@@ -321,11 +326,12 @@ def _of_rows(task: DualLeastSquares, state: Weights, tolerance: float) -> Certif
         gap = np.inf if is_plain else _fitted_share(task, state)
         theorem = "the residual's share in the span of the columns is its excess"
     gap = float(np.fmin(gap + beyond, residual.raised(objective)))  # the minimum is at least 0
-    if is_lost(objective, null, weights, intercept) or not scale < np.inf:
+    is_exact = is_exact_fit(residual.raised(objective), null) and not residual.is_lost(scale)
+    if residual.is_lost(scale) or not scale < np.inf:
         gap, scale = np.inf, 1.0
     rounding = float(SAFETY * gap / scale) + TINY if gap < np.inf else TINY
     return Certificate(
-        claim=EXACT_FIT_CLAIM if is_exact_fit(residual.raised(objective), null) else "relative excess of the objective",
+        claim=EXACT_FIT_CLAIM if is_exact else "relative excess of the objective",
         theorem=theorem,
         value=float(gap / scale) + rounding,
         tolerance=tolerance,

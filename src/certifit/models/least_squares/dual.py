@@ -310,5 +310,6 @@ class DualLeastSquares(RowKernel):
     def _system(self) -> System:
         matrix, low = self.kernel
         mean = self.mean / self.penalty_units
-        norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(mean @ mean))
+        with np.errstate(over="ignore"):  # rows beside an infinite rounding are dependent
+            norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(mean @ mean))
         return System.of(matrix, low, np.full(len(matrix), self.strength), norms)

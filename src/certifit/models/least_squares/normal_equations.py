@@ -20,6 +20,7 @@ from certifit.data.columns import Array
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import NO_SPREAD, Gram, Scaling
+from certifit.statistics.moments import refuse_small_spreads
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
 LARGEST_PENALTY = 1e200  # largest penalty on a column of size 1
@@ -151,7 +152,9 @@ class NormalEquations(GramUnits):
     @property
     def spreads(self) -> Array:
         """s_j, in the user's units."""
-        return np.asarray(self.penalty_units / self.gram.scaling.scale)
+        spreads = np.asarray(self.penalty_units / self.gram.scaling.scale)
+        refuse_small_spreads(spreads, self.names)
+        return spreads
 
     @property
     def penalty_error(self) -> Array:

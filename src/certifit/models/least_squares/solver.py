@@ -122,6 +122,7 @@ def _reachable(task: DualLeastSquares, target: Array) -> Array:
     return out
 
 
+@np.errstate(over="ignore", invalid="ignore")  # weights beyond float64 are refused in words
 def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
     steps = Steps(first=1)
     factor, target = task.factor, task.target()

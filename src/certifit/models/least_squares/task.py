@@ -28,7 +28,7 @@ from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Norm
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, twofold_factor
-from certifit.statistics.gram import Gram, Scaling, gram
+from certifit.statistics.gram import Gram, Scaling, gram, scaled_weights
 from certifit.statistics.moments import column_spreads
 from certifit.statistics.remainders import LiteralBasis, Remainders, column_factor, literal_columns, remainders
 from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
@@ -114,7 +114,7 @@ class LiteralSystem:
         shift = np.zeros(remainders.n_columns + live)
         shift[remainders.kept], shift[remainders.n_columns :] = s.shift[:k], s.shift[k:]
         wide = Scaling(np.concatenate([scale, s.scale[k:]]), shift, s.y_scale, s.y_shift, s.weight_scale)
-        weights = np.concatenate([state.coef / scale * s.y_scale, np.zeros(live)])
+        weights = np.concatenate([scaled_weights(state.coef, scale, s.y_scale), np.zeros(live)])
         rows = self.source.through(replace(self.basis, is_beside=True))
         at = residual(rows, wide, weights, state.intercept * s.y_scale, shift, np.zeros(len(weights)))
         taken = np.concatenate([remainders.kept, remainders.n_columns + np.arange(live)])
@@ -149,7 +149,7 @@ class LiteralSystem:
     def remainder_share(self, at: LiteralStep, state: Weights) -> tuple[float, float]:
         """Bounds on |r'q| and |q| for q, what a state's weights make of the remainders."""
         k, s = len(self.basis.remainders.kept), self.gram.scaling
-        u = self.basis.converted(state.coef, state.intercept).coef[k:] / s.scale[k:] * s.y_scale
+        u = self.basis.converted(state.coef, state.intercept, s.y_scale).coef[k:] / s.scale[k:]
         place = 1 + self.basis.remainders.n_columns
         products = at.at.gradient[place:] + s.shift[k:] * at.at.gradient[0]
         error = 4 * UNIT * np.abs(products) + self._sum_error(at.at, self.gram.norms[k:])
@@ -192,7 +192,7 @@ class LiteralSystem:
         return float((step[0] - hi) - lo) / s.y_scale
 
     def _scaled(self, state: Weights) -> Array:
-        return np.asarray(state.coef / self.basis.remainders.scale * self.gram.scaling.y_scale)
+        return scaled_weights(state.coef, self.basis.remainders.scale, self.gram.scaling.y_scale)
 
     def _pull(self, state: Weights) -> tuple[Array, Array]:
         """M' penalty w of the system's unknowns, and what its rounding can be."""
@@ -403,6 +403,6 @@ class LeastSquares(NormalEquations):
     def _step(self, old: Weights, new: Weights) -> Array:
         """new - old for (intercept of shifted columns, weights), scaled: exact differences of near numbers."""
         s = self.gram.scaling
-        weights = (new.coef - old.coef) / s.scale * s.y_scale
+        weights = scaled_weights(new.coef - old.coef, s.scale, s.y_scale)
         intercept = (new.intercept - old.intercept) * s.y_scale + float(weights @ s.shift)
         return np.concatenate([[intercept], weights])

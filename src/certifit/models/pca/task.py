@@ -225,7 +225,7 @@ class ColumnVariance(VarianceTask):
         if self.center:
             self.mean = (s.shift + statistic.sums[:d, d] / W) / s.scale
         matrix = centred if self.center else statistic.sums[:d, :d]
-        with np.errstate(under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):  # of a spread whose square is below the normal numbers
             times = np.where(self._constant, 0.0, self._times)
             self.matrix = matrix * times[:, None] * times[None, :] / W
             self.error = rounding * float(about_shift @ self._times**2) / W

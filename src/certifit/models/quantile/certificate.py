@@ -25,7 +25,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.quantile.program import Program, chosen_rows, interior_point
 from certifit.models.quantile.task import Point, QuantileTask
 from certifit.runtime import one_blas_thread
-from certifit.statistics.residual import TINY, UNIT, is_exact_fit
+from certifit.statistics.residual import LEAST_SQUARES, TINY, UNIT, is_exact_fit, meets_every_row
 
 MOST_STEPS = 200  # most steps of the interior point method
 SAFETY = 1e-12  # share added to a gap for the last roundings
@@ -64,14 +64,18 @@ class Gap(NamedTuple):
 def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate:
     """How far the objective at the state can be above its minimum."""
     at = task.at(state)
-    loss, penalty = task.loss(at.r), task.penalty(at.weights)
+    loss, seen, beyond = task.loss(at.r), task.penalty(at.weights), task.penalty_beyond(state)
+    penalty = seen + beyond
     most = (loss + float(task.weight @ at.error) + penalty) * (1 + SAFETY)
-    least = max(loss - float(task.weight @ at.error) + penalty, 0.0) * (1 - SAFETY)
+    least = max(loss - float(task.weight @ at.error) + max(seen, beyond), 0.0) * (1 - SAFETY)
     (gap, rounding), literal = _gap(task, at, most)
     # The penalty at the state, and at a minimum, where it is at most the objective, are as right as its strengths.
     rounded = task.strength_error * (penalty + most)
-    gap, rounding = gap + rounded, rounding + rounded
-    scale, is_exact = _relative_to(task, least, most)
+    # With pulls that are cut the minimum is smaller, the objective by no more than what was cut.
+    gap, rounding = gap + rounded + beyond, rounding + rounded
+    scale, is_exact = _relative_to(task, state, least, most)
+    if scale < LEAST_SQUARES:  # losses underflow, with nothing larger that they are relative to
+        gap, is_exact = np.inf, False
     value = max(gap, 0.0) * (1 + SAFETY) / scale + TINY  # below 0: what is left out of the columns helped the state
     return Certificate(
         claim=EXACT_FIT_CLAIM if is_exact else "relative excess of the objective",
@@ -88,9 +92,9 @@ def certify(task: QuantileTask, state: Weights, tolerance: float) -> Certificate
     )
 
 
-def _relative_to(task: QuantileTask, least: float, most: float) -> tuple[float, bool]:
+def _relative_to(task: QuantileTask, state: Weights, least: float, most: float) -> tuple[float, bool]:
     """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding."""
-    if most == 0:
+    if most == 0 and meets_every_row(task.source, state.coef, state.intercept):
         return np.inf, True
     null = _null_loss(task) * NULL_SHARE
     return (null, True) if is_exact_fit(most, null) else (max(least, TINY), False)

@@ -172,9 +172,8 @@ class QuantileTask:
 
     def at(self, state: Weights) -> Point:
         """Residuals at a state."""
-        s = self.scaling
-        weights, intercept = state.coef / s.scale * s.y_scale, float(state.intercept * s.y_scale)
-        return self.point(weights, intercept)
+        weights, intercept = self.scaling.of_state(state.coef, state.intercept)
+        return self.point(weights, float(intercept))
 
     def point(self, weights: Array, intercept: float) -> Point:
         """Residuals at scaled weights."""
@@ -218,6 +217,22 @@ class QuantileTask:
     def penalty(self, weights: Array) -> float:
         """The penalty of scaled weights."""
         return float(np.sum(self.pull * np.abs(weights)))
+
+    def penalty_beyond(self, state: Weights) -> float:
+        """At most what the penalty at a state is above that of its scaled weights: of pulls and weights beyond float64.
+
+        Powers of two are put together before they meet a number.
+        """
+        weights, _ = self.scaling.of_state(state.coef, state.intercept)
+        is_beyond = (self.pull >= np.finfo(float).max) | (np.abs(weights) < TINY)
+        places = np.flatnonzero(is_beyond & (state.coef != 0))
+        if self.alpha == 0 or not len(places):
+            return 0.0
+        spreads = column_spreads(self.source, self.fit_intercept) if self.standardize else np.ones(len(weights))
+        factors = (self.alpha, self.sum_weight, self.scaling.y_scale, spreads[places], np.abs(state.coef[places]))
+        shares, powers = zip(*(np.frexp(factor) for factor in factors), strict=True)
+        with np.errstate(over="ignore"):
+            return float(np.ldexp(np.prod(np.broadcast_arrays(*shares), axis=0), sum(powers)).sum())
 
     def null_space(self) -> tuple[Array | None, Array]:
         """Directions of the weights and of the intercept that change no prediction; None where they were not sought."""
