@@ -17,6 +17,7 @@ READS = {
     Verb.REDUCE: "A fit sums over blocks of rows, of arrays, files and clusters alike.",
     Verb.VISIT: "A fit visits blocks of rows in their order.",
     Verb.GATHER: "A fit holds all rows in memory.",
+    Verb.PARTS: "A fit holds all rows in memory; rows beyond its limit are read in parts, and none of them is held.",
     Verb.BINS: "A fit holds all rows in memory; rows beyond its limit are read in passes, one byte per value is held.",
 }
 

@@ -22,6 +22,7 @@ void bind_optimal(nanobind::module_& m);
 void bind_margin(nanobind::module_& m);
 void bind_local(nanobind::module_& m);
 void bind_newton(nanobind::module_& m);
+void bind_newton_levels(nanobind::module_& m);
 void bind_streamed(nanobind::module_& m);
 void bind_network(nanobind::module_& m);
 }  // namespace certifit
@@ -47,6 +48,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_margin(m);
   certifit::bind_local(m);
   certifit::bind_newton(m);
+  certifit::bind_newton_levels(m);
   certifit::bind_streamed(m);
   certifit::bind_network(m);
   m.def("cpu_has_avx2", [] {

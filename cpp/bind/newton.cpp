@@ -91,15 +91,12 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
                        p,
                        codes.data(),
                        by_column.data(),
-                       n_bins.data(),
-                       n_levels ? n_levels->data() : nullptr,
+                       {n_bins.data(), n_levels ? n_levels->data() : nullptr, columns.data(), columns.shape(0)},
                        slope.data(),
                        curvature.data(),
                        weight.data(),
                        rows.data(),
-                       rows.shape(0),
-                       columns.data(),
-                       columns.shape(0)};
+                       rows.shape(0)};
   const NewtonPlan plan{max_depth, max_leaves,    min_rows_leaf,
                         ridge,     is_best_first, direction ? direction->data() : nullptr};
   NewtonTree tree = run(threads, [&](Crew& crew) { return grow_newton(all, plan, crew); });

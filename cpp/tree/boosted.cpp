@@ -1,9 +1,14 @@
 #include "boosted.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace certifit {
 namespace {
+
+// Rows that are summed at a time, a power of two: rows in parts are cut between blocks (models/trees/passes.py).
+constexpr size_t least_block = 16384, most_block = 262144;
 
 // Rows on their way through one tree, many at a time: they are parted at every node, so that a row costs no more than
 // its own depth.
@@ -66,7 +71,8 @@ class PartedRows {
 template <class Number>
 LeafSums sum_leaves(const Number* X, size_t n_rows, size_t n_columns, const Paths& paths, const double* slope,
                     const double* curvature, const double* weight, const uint8_t* is_drawn, Crew& crew) {
-  const size_t size = std::max<size_t>(16384, 4 * paths.n_nodes), n_blocks = (n_rows + size - 1) / size;
+  const size_t size = std::clamp(std::bit_ceil(4 * paths.n_nodes), least_block, most_block),
+               n_blocks = (n_rows + size - 1) / size;
   const size_t tile_rows = std::max<size_t>(2048, 2 * paths.n_nodes);  // every tile visits all nodes
   std::vector<int32_t> leaves(n_rows);
   SumTree<LeafSums> tree(n_blocks);

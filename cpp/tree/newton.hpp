@@ -5,18 +5,24 @@
 
 namespace certifit {
 
-// codes: row after row, one byte per column; by_column: the same, column after column. n_bins: of every column; the
-// code behind its bins is a missing value. n_levels: of a column that is a category, whose codes are levels in no
-// order; 0 of the others, or null. rows: those that the tree is grown on, ascending.
+// n_bins: of every column; the code behind its bins is a missing value. n_levels: of a column that is a category, whose
+// codes are levels in no order; 0 of the others, or null. tried: the columns that are tried, ascending.
+struct NewtonColumns {
+  const uint8_t *n_bins, *n_levels;
+  const uint32_t* tried;
+  size_t n_tried;
+  bool is_levels(size_t j) const { return n_levels && n_levels[j] != 0; }
+};
+
+// codes: row after row, one byte per column; by_column: the same, column after column. rows: those that the tree is
+// grown on, ascending.
 struct NewtonRows {
   size_t n_rows, n_columns;
   const uint8_t *codes, *by_column;
-  const uint8_t *n_bins, *n_levels;
+  NewtonColumns columns;
   const double *slope, *curvature, *weight;
   const uint32_t* rows;
   size_t n_drawn;
-  const uint32_t* columns;  // those that are tried, ascending
-  size_t n_tried;
 };
 
 // direction: of every column, or null: 1, no score falls as it grows; -1, none rises. is_best_first: the leaf of the
@@ -43,6 +49,7 @@ struct NewtonTree {
   std::vector<Levels> sets;
 };
 
+// newton_levels.hpp has the same tree of rows that are in parts.
 NewtonTree grow_newton(const NewtonRows& rows, const NewtonPlan& plan, Crew& crew);
 
 }  // namespace certifit

@@ -41,33 +41,31 @@ struct CountsRead {
   size_t rows(const Counts& cell) const { return cell.word & 0xffffffffu; }
 };
 
+// Sums of |a| and of b over rows, one after the other, begun at what rows before them gave.
+struct PackedSizes {
+  double a = 0, b = 0;
+  void add(double of_a, double of_b) {
+    a += std::fabs(of_a);
+    b += std::max(of_b, 0.0);
+  }
+};
+
 // The numbers of rows as whole ones: sums of |a| and of b over all rows keep within 62 bits, and within those that the
 // count leaves.
-class Packed {
+class PackedUnits {
  public:
-  Packed(const double* a, const double* b, const uint32_t* rows, size_t n_drawn, size_t n_rows)
-      : count_bits_(static_cast<int>(std::bit_width(n_drawn))),
-        mask_((uint64_t{1} << count_bits_) - 1),
-        terms_(std::make_unique_for_overwrite<Cell[]>(n_rows)) {
-    double all_a = 0, all_b = 0;
-    for (size_t k = 0; k < n_drawn; ++k) {
-      all_a += std::fabs(a[rows[k]]);
-      all_b += std::max(b[rows[k]], 0.0);
-    }
-    is_legal_ = std::isfinite(all_a) && std::isfinite(all_b);
+  PackedUnits(const PackedSizes& all, size_t n_drawn)
+      : count_bits_(static_cast<int>(std::bit_width(n_drawn))), mask_((uint64_t{1} << count_bits_) - 1) {
+    is_legal_ = std::isfinite(all.a) && std::isfinite(all.b);
     // A row is rounded by half a unit at most: one bit of room is enough for as many rows as are counted.
-    up_a_ = is_legal_ && all_a > 0 ? std::ldexp(1.0, std::min(61 - std::ilogb(all_a), 1000)) : 0.0;
-    up_b_ = is_legal_ && all_b > 0 ? std::ldexp(1.0, std::min(62 - count_bits_ - std::ilogb(all_b), 1000)) : 0.0;
-    if (!is_legal_) return;
-    for (size_t k = 0; k < n_drawn; ++k) {
-      const size_t i = rows[k];
-      terms_[i] = {nearest(a[i] * up_a_),
-                   (static_cast<uint64_t>(nearest(std::max(b[i], 0.0) * up_b_)) << count_bits_) | 1};
-    }
+    up_a_ = is_legal_ && all.a > 0 ? std::ldexp(1.0, std::min(61 - std::ilogb(all.a), 1000)) : 0.0;
+    up_b_ = is_legal_ && all.b > 0 ? std::ldexp(1.0, std::min(62 - count_bits_ - std::ilogb(all.b), 1000)) : 0.0;
   }
 
   bool is_legal() const { return is_legal_; }
-  const Cell* terms() const { return terms_.get(); }
+  Cell term(double a, double b) const {
+    return {nearest(a * up_a_), (static_cast<uint64_t>(nearest(std::max(b, 0.0) * up_b_)) << count_bits_) | 1};
+  }
   double count(const Cell& cell) const { return static_cast<double>(cell.mass & mask_); }
   size_t rows(const Cell& cell) const { return cell.mass & mask_; }
   double sum(const Cell& cell) const { return static_cast<double>(cell.sum); }                   // in units
@@ -82,7 +80,26 @@ class Packed {
   uint64_t mask_;
   bool is_legal_;
   double up_a_, up_b_;
-  std::unique_ptr<Cell[]> terms_;  // of rows that are drawn
+};
+
+// With the whole numbers of all rows that are drawn.
+class Packed : public PackedUnits {
+ public:
+  Packed(const double* a, const double* b, const uint32_t* rows, size_t n_drawn, size_t n_rows)
+      : PackedUnits(sizes_of(a, b, rows, n_drawn), n_drawn), terms_(std::make_unique_for_overwrite<Cell[]>(n_rows)) {
+    if (!is_legal()) return;
+    for (size_t k = 0; k < n_drawn; ++k) terms_[rows[k]] = term(a[rows[k]], b[rows[k]]);
+  }
+  const Cell* terms() const { return terms_.get(); }
+
+ private:
+  static PackedSizes sizes_of(const double* a, const double* b, const uint32_t* rows, size_t n_drawn) {
+    PackedSizes all;
+    for (size_t k = 0; k < n_drawn; ++k) all.add(a[rows[k]], b[rows[k]]);
+    return all;
+  }
+
+  std::unique_ptr<Cell[]> terms_;
 };
 
 typedef int64_t TwoWords __attribute__((vector_size(16), aligned(8), may_alias));
@@ -93,8 +110,8 @@ template <class Rows>
 void add_packed(const Rows& rows, const Cell* terms, const uint32_t* order, size_t begin, size_t n,
                 const uint32_t* first, Cell* cells) {
   constexpr size_t ahead = 16;
-  const size_t n_tried = rows.n_tried;
-  const uint32_t* columns = rows.columns;
+  const size_t n_tried = rows.columns.n_tried;
+  const uint32_t* columns = rows.columns.tried;
   for (size_t i = 0; i < n; ++i) {
     const size_t row = order ? order[i] : begin + i;
     if (order && i + ahead < n) {

@@ -770,6 +770,75 @@ def _(rng: Rng) -> Arguments:
     return {"ranks": codes, **target, **trees}
 
 
+def _newton_part(rng: Rng) -> Arguments:
+    """Codes of rows in eight bins and the missing one, with slopes and curvatures."""
+    n, d = (int(size) for size in rng.integers(1, 40, size=2))
+    return {
+        "codes": rng.integers(0, 9, size=(n, d)).astype(np.uint8), "slope": vector(rng, n), "curvature": np.ones(n),
+        "is_drawn": maybe(rng, rng.integers(0, 2, size=n).astype(np.uint8)), "n_bins": np.full(d, 8, dtype=np.uint8),
+        "columns": np.arange(d, dtype=np.uint32), "sizes": (30.0, 40.0, 40),
+    }  # fmt: skip
+
+
+def _stump_of_codes(d: int) -> Arguments:
+    return {
+        "feature": np.array([d - 1, 0, 0]), "left": np.array([1, 0, 0]), "bin": np.array([3, 0, 0]),
+        "is_missing_left": np.zeros(3, dtype=np.uint8), "sets": np.zeros((0, 4), dtype=np.uint64),
+    }  # fmt: skip
+
+
+@call("newton_sizes")
+def _(rng: Rng) -> Arguments:
+    part = _newton_part(rng)
+    return {name: part[name] for name in ("slope", "curvature", "is_drawn")} | {"before": (1.0, 2.0, 3)}
+
+
+@call("newton_histograms")
+def _(rng: Rng) -> Arguments:
+    part = _newton_part(rng)
+    slot = rng.integers(-1, 3, size=len(part["slope"])).astype(np.int32)
+    return part | {"slot": slot, "n_slots": 3, "threads": threads(rng)}
+
+
+@call("newton_splits")
+def _(rng: Rng) -> Arguments:
+    part = _newton_part(rng)
+    d = len(part["n_bins"])
+    words = rng.integers(0, 1 << 20, size=(2, 18 * d))
+    return {
+        "words": words, "sums": words[:, :18].reshape(2, 9, 2).sum(axis=1), "bounds": np.array([[-9.0, 9.0]] * 2),
+        "n_bins": part["n_bins"], "n_levels": maybe(rng, np.where(rng.random(d) < 0.5, 8, 0).astype(np.uint8)),
+        "columns": part["columns"], "sizes": part["sizes"], "min_rows_leaf": int(rng.integers(1, 5)), "ridge": 0.5,
+        "direction": maybe(rng, rng.integers(-1, 2, size=d).astype(np.int8)), "threads": threads(rng),
+    }  # fmt: skip
+
+
+@call("lead_codes")
+def _(rng: Rng) -> Arguments:
+    part = _newton_part(rng)
+    start = rng.integers(0, 3, size=len(part["codes"])).astype(np.int32)
+    of_columns = {"n_bins": part["n_bins"], "n_levels": None} | _stump_of_codes(len(part["n_bins"]))
+    return {"codes": part["codes"], "start": start, **of_columns, "threads": threads(rng)}
+
+
+@call("newton_leaf_sums")
+def _(rng: Rng) -> Arguments:
+    part = _newton_part(rng)
+    n = len(part["slope"])
+    return {name: part[name] for name in ("slope", "curvature", "is_drawn")} | {
+        "leaves": rng.integers(0, 3, size=n).astype(np.int32), "weight": np.ones(n), "before": np.zeros((3, 3)),
+    }  # fmt: skip
+
+
+@call("newton_values")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(1, 9))
+    stump = _stump_of_codes(d)
+    direction = maybe(rng, rng.integers(-1, 2, size=d).astype(np.int8))
+    sums = np.abs(rng.normal(size=(3, 3)))
+    return {"feature": stump["feature"], "left": stump["left"], "sums": sums, "ridge": 0.5, "direction": direction}
+
+
 @call("grow_newton")
 def _(rng: Rng) -> Arguments:
     n, d = (int(size) for size in rng.integers(1, 40, size=2))

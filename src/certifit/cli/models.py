@@ -75,7 +75,8 @@ class Candidate:
 
 
 def _is_slow(command: Command, n_rows: int, n_columns: int) -> bool:
-    return command.work is not None and command.work(n_rows, n_columns) > MOST_WORK[command.simplicity]
+    most = MOST_WORK[command.simplicity] if command.most_work is None else command.most_work
+    return command.work is not None and command.work(n_rows, n_columns) > most
 
 
 def _place(simplicity: Simplicity) -> int:

@@ -343,6 +343,11 @@ class FileSource(ArrowSource):
         """Whether a pass reads no file."""
         return bool(getattr(self.files, "in_memory", False))
 
+    @property
+    def may_spill(self) -> bool:
+        """Whether temporary files are allowed; those who read rows once said so."""
+        return getattr(self.files, "may_spill", True) is True
+
     def kept(self, may_spill: bool = False) -> FileSource:
         """The same rows, parsed once: by the first pass, which keeps them in memory, or in a temporary file."""
         from certifit.data.kept import KeptFiles

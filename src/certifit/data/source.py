@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns, Csr
+from certifit.data.parts import Arrays, PartPlan, Parts, local_parts
 from certifit.data.roles import Roles
 from certifit.data.view import Target, View, code_places
 from certifit.runtime import memory_limit
@@ -182,6 +183,15 @@ class Source:
     def reduce(self, f: Callable[[Block], Statistic]) -> Statistic:
         """Sum of f over the stretches, in a binary tree by stretch number."""
         return tree_sum(self.map(f))
+
+    def in_parts(self, f: Callable[[Block], Arrays | None], plan: PartPlan) -> Parts:
+        """The rows that f makes of every stretch, sorted and cut, held where the rows are; None: a stretch has none."""
+        return local_parts((rows for rows in self.map(f) if rows is not None), plan, self.may_spill)
+
+    @property
+    def may_spill(self) -> bool:
+        """Whether what a fit makes of the rows may be written to temporary files."""
+        return True
 
     def visit(self, step: Callable[[State, int, Block], State], state: State) -> State:
         """The state after step(state, number, stretch) of every stretch in order: learning row by row."""

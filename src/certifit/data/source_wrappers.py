@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from certifit.data.columns import Array
+from certifit.data.parts import Arrays, PartPlan, Parts
 from certifit.data.source import (
     Block,
     Result,
@@ -39,6 +40,11 @@ class Mapped(Source):
         """Whether the rows that are mapped are."""
         return self.inner.in_memory
 
+    @property
+    def may_spill(self) -> bool:
+        """Whether the inner source allows temporary files."""
+        return self.inner.may_spill
+
     def reading(self, target: Target, classes: Array | None = None) -> Source:
         """The mapped rows with their target read in another way; the target alone needs no map."""
         inner = self.inner.reading(target, classes)
@@ -56,6 +62,10 @@ class Mapped(Source):
         """Sum of f over the mapped stretches, summed where the engine of the inner source sums."""
         total: Statistic = self._cut().reduce(_Through(self.row_map, f))
         return total
+
+    def in_parts(self, f: Callable[[Block], Arrays | None], plan: PartPlan) -> Parts:
+        """The rows that f makes of every mapped stretch, sorted and cut."""
+        return self._cut().in_parts(_Through(self.row_map, f), plan)
 
     def rows_of_stretch(self) -> int:
         """As many as were asked for; else what suits the columns here and those of the inner source, held as well."""
@@ -85,6 +95,11 @@ class Wrapped(Source):
     def in_memory(self) -> bool:
         """Whether the rows of the inner source are."""
         return self.inner.in_memory
+
+    @property
+    def may_spill(self) -> bool:
+        """Whether the inner source allows temporary files."""
+        return self.inner.may_spill
 
     def over(self, inner: Source) -> Self:
         """The same wrapper of another source."""
@@ -139,6 +154,10 @@ class Changed(Wrapped):
         """Sum of f over the stretches, summed where the engine of the inner source sums."""
         total: Statistic = self._cut().reduce(self.then(f))
         return total
+
+    def in_parts(self, f: Callable[[Block], Arrays | None], plan: PartPlan) -> Parts:
+        """The rows that f makes of every changed stretch, sorted and cut."""
+        return self._cut().in_parts(self.then(f), plan)
 
 
 class Weighted(Changed):

@@ -168,6 +168,7 @@ class Verb(Enum):
     VISIT = "visit"  # one block after the other, in order
     GATHER = "gather"  # all rows in memory
     BINS = "bins"  # all rows in memory; where they do not fit, one byte per value
+    PARTS = "parts"  # all rows in memory; where they do not fit, in parts, one at a time
 
 
 class Keeps(Enum):
@@ -369,7 +370,8 @@ class Command:
     whose value the folds choose where it is not given. needs_folds: that value has no default. simplicity: why it is
     taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as words;
     counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so many
-    rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows.
+    rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
+    `auto` compares it; None: what suits its simplicity.
     """
 
     name: str
@@ -387,6 +389,7 @@ class Command:
     counts_words: bool = False
     selects: bool = False
     work: Callable[[int, int], float] | None = None
+    most_work: float | None = None
 
 
 # What the lines of objectives are made of. A fit, a model file and a report print the same text.

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import certifit as cf
-from certifit.data import kept, source
+from certifit.data import kept, parts, source
+from certifit.models.trees import passes as passes_of_trees
 from certifit.models.trees import streamed
 
 N_ROWS, N_COLUMNS = 20_000, 16
@@ -22,6 +23,7 @@ LITTLE, LESS = 5.5e6, 3e6  # bytes: too little for 20 per value; LESS has no roo
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch):
     monkeypatch.setattr(source, "stretch_blocks", lambda n_columns: 1)
+    monkeypatch.setattr(passes_of_trees, "PART_ROWS", 1 << 14)
 
 
 def columns() -> dict[str, Any]:
@@ -117,8 +119,10 @@ def bits(model: Any, name: str) -> dict[str, Any]:
 def passes(monkeypatch):
     """Fits that read their rows in passes."""
     begun = []
-    init = streamed.StreamedRows.__init__
-    monkeypatch.setattr(streamed.StreamedRows, "__init__", lambda self, *args: begun.append(1) or init(self, *args))
+    for rows in (streamed.StreamedRows, passes_of_trees.PassedRows):
+        monkeypatch.setattr(
+            rows, "__init__", lambda self, *args, init=rows.__init__: begun.append(1) or init(self, *args)
+        )
     return begun
 
 
@@ -150,17 +154,17 @@ def test_any_engine_gives_the_bits_of_memory(model, place, tmp_path, passes):
     assert apart.certificate_ == whole.certificate_
 
 
-def test_codes_without_room_in_memory_are_in_a_temporary_file_that_has_no_name(tmp_path, monkeypatch, passes):
+def test_rows_without_room_in_memory_are_in_temporary_files_that_have_no_name(tmp_path, monkeypatch, passes):
     rows, roles = table_of("boosting")
     whole = MODELS["boosting"][0]().fit(cf.from_arrow(rows, **roles))
     tables = []
-    make = kept.byte_table
+    init = parts.RowTable.__init__
 
-    def counted(n_rows: int, n_columns: int, in_memory: bool) -> Any:
+    def counted(self: Any, n_rows: int, like: Any, in_memory: bool) -> None:
         tables.append(in_memory)
-        return make(n_rows, n_columns, in_memory)
+        init(self, n_rows, like, in_memory)
 
-    monkeypatch.setattr(streamed, "byte_table", counted)
+    monkeypatch.setattr(parts.RowTable, "__init__", counted)
     monkeypatch.setattr(kept.tempfile, "tempdir", str(tmp_path / "spill"))
     (tmp_path / "spill").mkdir()
     with cf.memory(LESS):
@@ -168,6 +172,38 @@ def test_codes_without_room_in_memory_are_in_a_temporary_file_that_has_no_name(t
     assert tables and not any(tables)
     assert not list((tmp_path / "spill").iterdir())
     assert bits(apart, "boosting_") == bits(whole, "boosting_")
+
+
+def test_a_disk_without_room_is_said(tmp_path, monkeypatch):
+    rows, roles = table_of("boosting")
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr(parts.shutil, "disk_usage", lambda folder: usage)
+    with cf.memory(LESS), pytest.raises(MemoryError, match=r"temporary file of .* GB could not be made .*TMPDIR names"):
+        MODELS["boosting"][0]().fit(scan(rows, roles, tmp_path))
+
+
+def test_no_temporary_file_is_made_where_none_is_allowed(tmp_path):
+    rows, roles = table_of("boosting")
+    with cf.memory(LESS), pytest.raises(MemoryError, match="--no-spill forbids it"):
+        MODELS["boosting"][0]().fit(scan(rows, roles, tmp_path).kept(may_spill=False))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: cf.GradientBoostingRegressor(3, family="huber", max_features=0.4, subsample=0.7),
+        lambda: cf.GradientBoostingRegressor(2, family="quantile", quantile=0.8, max_leaf_nodes=9),
+        lambda: cf.GradientBoostingRegressor(3, growth="depth", max_depth=4, monotonic_cst={"x0": 1, "x2": -1}, l2=2.0),
+        lambda: cf.GradientBoostingRegressor(2, max_leaf_nodes=None, min_samples_leaf=150, max_features=0.5),
+    ],
+)
+def test_every_way_to_grow_gives_the_bits_of_memory(made, tmp_path, passes):
+    rows, roles = table_of("boosting of draws")
+    whole = made().fit(cf.from_arrow(rows, **roles))
+    with cf.memory(LITTLE):
+        apart = made().fit(scan(rows, roles, tmp_path))
+    assert passes and bits(apart, "boosting_") == bits(whole, "boosting_")
+    assert apart.certificate_ == whole.certificate_ and whole.certificate_.holds
 
 
 def test_a_warm_start_goes_on_from_rows_in_passes(tmp_path, passes):

@@ -22,6 +22,7 @@ from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array
 from certifit.data.labels import codes_of, label_column
 from certifit.data.offsets import added, refuse_no_exposure
+from certifit.data.parts import Arrays, PartPlan, Parts
 from certifit.data.roles import Roles, features
 from certifit.data.source import Block, Result, Source, Statistic, join, recut, tree_sum
 from certifit.data.view import Target, View
@@ -101,6 +102,12 @@ class DaskSource(Source):
         """Sum of f over the stretches, added by the workers in the same tree."""
         total: Statistic = _computed([tree_sum(self._tasks(f))], self.parts)[0]
         return total
+
+    def in_parts(self, f: Callable[[Block], Arrays | None], plan: PartPlan) -> Parts:
+        """The rows that f makes of every stretch, sorted and cut, held by the workers."""
+        from certifit.data.engines.dask_parts import DaskParts
+
+        return DaskParts.built(self._tasks(f), plan)
 
     def _tasks(self, f: Callable[[Block], Any]) -> list[Any]:
         from dask.delayed import delayed

@@ -63,9 +63,26 @@ _N_ROUNDS = Option("rounds", "N", "boosting: number of rounds. Default: folds ch
 _RATE = Option("learning_rate", "R", "boosting: shrinks every step.", "learning_rate", float)
 
 
+ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
+FEWEST_ROUNDS = 100  # that folds try at least, however many rows there are
+QUICK = 2.5e9  # nanoseconds of a fit, within which folds try more rounds
+MOST_WORK = 6e9  # of a fit that auto makes ten times unasked: where a model of many trees is worth its minute
+
+
+def _round(n_rows: int, n_columns: int) -> float:
+    """Nanoseconds of a round: histograms of the rows and of the leaves, slopes and curvatures."""
+    return n_columns * (3.0 * n_rows + 60_000.0) + 30.0 * n_rows
+
+
+def rounds_tried(n_rows: int, n_columns: int) -> tuple[int, ...]:
+    """The numbers of rounds that folds choose from: fewer where a round takes long."""
+    most = max(FEWEST_ROUNDS, QUICK / _round(n_rows, n_columns))
+    return tuple(n_rounds for n_rounds in ROUNDS if n_rounds <= most)
+
+
 def _work(n_rows: int, n_columns: int) -> float:
-    """400 rounds, each with histograms of the rows and of the leaves."""
-    return 400.0 * (n_columns * (6.0 * n_rows + 60_000.0) + 60.0 * n_rows)
+    """As many rounds as folds try."""
+    return rounds_tried(n_rows, n_columns)[-1] * _round(n_rows, n_columns)
 
 
 def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
@@ -81,6 +98,7 @@ def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
         tunes="rounds",
         simplicity=Simplicity.MANY_PARTS,
         work=_work,
+        most_work=MOST_WORK,
     )
 
 
@@ -93,7 +111,7 @@ ROWS = (
         _GROWTH,
         ("monotonic_cst", "categorical_features", "encoder"),
         always(Answer.CLASSES),
-        always(Verb.BINS),
+        always(Verb.PARTS),
         sections=always(("splits", "rounds")),
         commands=(_command("boosting", CLASSES),),
         record="models.boosting.modelfile:CLASSIFIER",
@@ -111,7 +129,7 @@ ROWS = (
             **_GROWTH,
         },
         ("monotonic_cst", "categorical_features", "encoder"),
-        verb=always(Verb.BINS),
+        verb=always(Verb.PARTS),
         sections=always(("splits", "rounds")),
         commands=(
             _command("regression-boosting", QUANTITY),

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.models.boosting.rounds import Rounds, TooManyThresholds, rounds_asked
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
 from certifit.models.certificate import Certificate, unfinished
-from certifit.runtime import core, n_threads
 from certifit.statistics.residual import UNIT
 
 CLAIM = "largest deviation of a leaf or a loss from the one derived again, as a share of what rounding allows"
@@ -55,42 +55,32 @@ class GradientBoostingCertificate(Certificate):
 
 def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertificate:
     """Every round of boosting beside what the rows give."""
-    asked = task.asked(state)
-    if asked is None:
+    try:
+        rounds = rounds_asked(task, state)
+    except TooManyThresholds:
         return GradientBoostingCertificate(
             claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=len(state.ends) - 1,
             deviation=math.inf, fault="a column has more thresholds than there are bins. The trees were changed.",
         )  # fmt: skip
-    rows, unit = task.rows, task.unit
-    scores = state.start / unit + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
-    trained = np.where(task.trained, rows.weight, 0.0)
-    mean = trained / trained.sum()
-    held = np.where(task.trained, 0.0, rows.weight)
-    held = held / (held.sum() or 1.0)
-    losses, slopes, curvatures = task.derivatives(scores)
-    start = float(mean @ losses)
-    deviation = float(np.abs(task.start() - state.start / unit).max())
+    unit, width = task.unit, task.width
+    start, _ = rounds.begin(state.start / unit)
+    deviation = float(np.abs(rounds.start() - state.start / unit).max())
     held_loss = None
     for number in range(state.n_rounds):
-        is_drawn = _is_drawn(task, number)
-        added = np.empty_like(scores)
-        for k in range(task.width):
-            tree = number * task.width + k
-            leaves, apart = _leaves_apart(task, asked, tree, (slopes[k], curvatures[k]), is_drawn, scores)
-            deviation = max(deviation, apart)
-            nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
-            np.take(state.value[nodes] / unit, leaves, out=added[:, k], mode="clip")
-        scores = scores + added
-        losses, slopes, curvatures = task.derivatives(scores)
-        loss = float(mean @ losses)
+        rounds.draw(number)
+        values = []
+        for tree in range(number * width, (number + 1) * width):
+            deviation = max(deviation, _leaves_apart(rounds, state, tree))
+            values.append(state.value[int(state.ends[tree]) : int(state.ends[tree + 1])] / unit)
+        loss, held = rounds.advance(values)
         deviation = max(deviation, abs(loss - state.loss[number] / task.loss_unit) / (abs(loss) + abs(start) or 1.0))
         if task.settings.early_stopping:
-            held_loss = float(held @ losses)
+            held_loss = held
             deviation = max(
                 deviation,
                 abs(held_loss - state.held_out[number] / task.loss_unit) / (abs(held_loss) + abs(start) or 1.0),
             )
-    allowed = 64 * (rows.n_rows + state.n_rounds + 16) * UNIT
+    allowed = 64 * (rounds.n_rows + state.n_rounds + 16) * UNIT
     if not np.isfinite(deviation):
         deviation = np.inf
     value = (deviation + UNIT) / allowed
@@ -112,38 +102,16 @@ def _is_unfinished(task: BoostingTask, state: BoostingState) -> bool:
     )
 
 
-def _is_drawn(task: BoostingTask, number: int) -> Array | None:
-    """Whether a round is grown on each row; None where all are."""
-    drawn, _ = task.drawn(number)
-    if len(drawn) == task.rows.n_rows:
-        return None
-    is_drawn = np.zeros(task.rows.n_rows, dtype=np.uint8)
-    is_drawn[drawn] = 1
-    return is_drawn
-
-
-def _leaves_apart(
-    task: BoostingTask,
-    asked: tuple[Array, BoostingState],
-    tree: int,
-    derivatives: tuple[Array, Array],
-    is_drawn: Array | None,
-    scores: Array,
-) -> tuple[Array, float]:
-    """Leaves of all rows; and the largest deviation of a leaf, relative to the largest step, or of a node's weight."""
-    X, state = asked
+def _leaves_apart(rounds: Rounds, state: BoostingState, tree: int) -> float:
+    """The largest deviation of a leaf, relative to the largest step, or of a node's weight; rows are at its leaves."""
+    task, k = rounds.task, tree % rounds.width
     nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
-    left, n = state.left[nodes], int(state.ends[tree + 1] - state.ends[tree])
-    sum_leaves = core.sum_leaves if X.dtype == np.float64 else core.sum_leaves_of_ranks
-    leaves, table = sum_leaves(
-        X, *state.paths(tree), *map(np.ascontiguousarray, derivatives), task.rows.weight, is_drawn,
-        n_threads(),
-    )  # fmt: skip
+    left = state.left[nodes]
+    table = rounds.walk(k, state, tree)
     for node in np.flatnonzero(left)[::-1]:
         table[node] = table[left[node]] + table[left[node] + 1]
     sums, sizes, weight = (table[:, 0], table[:, 1]), table[:, 2], table[:, 3]
-    drawn = np.arange(len(leaves)) if is_drawn is None else np.flatnonzero(is_drawn)
-    wanted = task.leaf_values(scores, leaves, n, sums, drawn)
+    wanted = rounds.leaf_values(k, len(left), sums)
     if task.settings.directions is not None:
         wanted = _within_directions(wanted, left, state.feature[nodes], task.settings.directions)
     rate, is_leaf = task.settings.learning_rate, left == 0
@@ -152,7 +120,7 @@ def _leaves_apart(
     scale = rate * np.maximum(size, np.abs(wanted).max(initial=0.0)) + np.finfo(float).tiny
     apart = (np.abs(state.value[nodes] / task.unit - rate * wanted) / scale)[is_leaf]
     heavy = np.abs(state.weight[nodes] / task.weight_unit - weight) / weight[0]
-    return leaves, float(max(apart.max(initial=0.0), heavy.max(initial=0.0)))
+    return float(max(apart.max(initial=0.0), heavy.max(initial=0.0)))
 
 
 def _within_directions(steps: Array, left: Array, feature: Array, directions: tuple[int, ...]) -> Array:

@@ -18,10 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_softmax
 
 from certifit.data.columns import Array
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog, TweedieLog
 from certifit.mathematics.losses.scores import Huber, ScoreLoss, Squared
+from certifit.runtime import core, n_threads
 
 NEWTON_STEPS = 100  # most, to the best constant
 
@@ -107,17 +109,40 @@ def weighted_quantile(values: Array, weight: Array, share: float) -> float:
     return float(values[order[min(place, len(order) - 1)]])
 
 
-def best_constant(loss: ScoreLoss, y: Array, weight: Array, offset: Array) -> float:
-    """The number that minimises the loss where it is every row's score, in addition to its offset."""
-    if isinstance(loss, Pinball):
-        return weighted_quantile(y - offset, weight, loss.quantile)
-    if isinstance(loss, HuberOfResidual):
-        z = weighted_quantile(y - offset, weight, 0.5)
-    else:
-        z = loss.score(float(weight @ y / weight.sum())) - float(weight @ offset / weight.sum())
+def derivatives(
+    loss: ScoreLoss | None, y: Array, weight: Array, scores: Array
+) -> tuple[Array, list[Array], list[Array]]:
+    """The loss of every row; slopes and curvatures times its weight, one array per score. loss: None of a softmax."""
+    if loss is not None:
+        z = np.ascontiguousarray(scores[:, 0])
+        if loss.code is not None:
+            value, slope, curvature = core.row_losses(loss.code, loss.parameter, y, z, weight, n_threads())
+            return value, [slope], [curvature]
+        slope, curvature = loss.slope(y, z), loss.curvature(y, z)
+        return np.asarray(loss.value(y, z)), [weight * slope], [weight * curvature]
+    logs = log_softmax(scores, axis=1)
+    place = (np.arange(len(y)), y.astype(np.int64))
+    chances = np.exp(logs)
+    curvature = weight[:, None] * (chances * (1 - chances))
+    value = -logs[place]
+    chances[place] -= 1
+    slope = weight[:, None] * chances
+    columns = range(scores.shape[1])
+    return (
+        value,
+        [np.ascontiguousarray(slope[:, k]) for k in columns],
+        [np.ascontiguousarray(curvature[:, k]) for k in columns],
+    )
+
+
+def newton_constant(loss: ScoreLoss, z: float, sums: Callable[[float], tuple[float, float]]) -> float:
+    """The number that minimises the loss where it is every row's score, in addition to its offset, from near it.
+
+    sums: of weighted slopes and curvatures at a number.
+    """
     for _ in range(NEWTON_STEPS):
-        scores = z + offset
-        step = float(weight @ loss.slope(y, scores)) / float(weight @ loss.curvature(y, scores))
+        slope, curvature = sums(z)
+        step = slope / curvature
         z -= float(np.clip(step, -1.0, 1.0)) if not isinstance(loss, Squared | HuberOfResidual) else step
         if abs(step) <= 1e-14 * (1 + abs(z)):
             break

@@ -19,6 +19,7 @@ from certifit.data.user_input import OutPath, Predictions, UserRows, UserTarget,
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
+from certifit.models.boosting.about import rounds_tried
 from certifit.models.boosting.certificate import GradientBoostingCertificate, certify
 from certifit.models.boosting.losses import FAMILIES
 from certifit.models.boosting.solver import boost
@@ -39,7 +40,6 @@ from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
 from certifit.statistics.cell_sums import Store
 
-ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
 DEVIANCES = {"poisson": "neg_mean_poisson_deviance", "gamma": "neg_mean_gamma_deviance"}
 
 
@@ -91,7 +91,8 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
 
     def candidates(self, source: Source) -> list[dict[str, int]]:
         """Numbers of rounds worth trying where the user names none."""
-        return [{"n_estimators": n_rounds} for n_rounds in ROUNDS]
+        tried = rounds_tried(getattr(source, "n_rows", None) or 0, source.n_features)
+        return [{"n_estimators": n_rounds} for n_rounds in tried]
 
     @property
     def feature_importances_(self) -> Array:

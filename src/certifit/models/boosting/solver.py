@@ -10,92 +10,69 @@ from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
 from certifit.models.boosting.losses import Pinball
+from certifit.models.boosting.rounds import Rounds, rounds_of
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
-from certifit.runtime import FEWER_CLASSES, check_memory, core, n_threads
+from certifit.models.trees import passes
+from certifit.runtime import FEWER_CLASSES, check_memory
 
-UNLIMITED = 2**29  # levels, leaves
 NODE_ARRAYS = ("feature", "left", "threshold", "is_missing_left", "value", "weight", "gain")
 
 
 def boost(task: BoostingTask, before: BoostingState | None = None) -> Run[BoostingState]:
     """All rounds, or those after the ones of an earlier state."""
-    rows, settings = task.rows, task.settings
-    if task.streamed is None and task.width > 1:
-        what = f"Boosting of {task.width:,} classes on {rows.n_rows:,} rows"
-        check_memory(8.0 * 5 * rows.n_rows * task.width, what, FEWER_CLASSES)
-    start = task.start() if before is None else before.start / task.unit
+    settings, rounds = task.settings, rounds_of(task, before)
+    if task.width > 1:
+        n_held = rounds.n_rows if task.passed is None else min(rounds.n_rows, passes.PART_ROWS)
+        what = f"Boosting of {task.width:,} classes on {rounds.n_rows:,} rows"
+        check_memory(8.0 * 5 * n_held * task.width, what, FEWER_CLASSES)
+    start = rounds.start() if before is None else before.start / task.unit
     trees: list[dict[str, Array]] = []
-    scores = start + rows.offset[:, None] + np.zeros((rows.n_rows, task.width))
-    if before is not None:
-        scores = task.scores_by(before) / task.unit + rows.offset[:, None]
-    mean, held = _mean_losses(task)
+    rounds.begin(start, before)
     n_sets = 0 if before is None else len(before.sets)
     losses, held_out = ([], []) if before is None else (list(before.loss), list(before.held_out[: before.n_rounds]))
     steps = Steps(first=len(losses) + 1)
-    _, slopes, curvatures = task.derivatives(scores)
     for number in range(0 if before is None else before.n_rounds, settings.n_estimators):
-        drawn, columns = task.drawn(number)
-        added = np.empty_like(scores)
+        rounds.draw(number)
         for k in range(task.width):
-            tree, leaves = _tree(task, slopes[k], curvatures[k], drawn, columns, scores, n_sets)
-            trees.append(tree)
-            n_sets += len(tree["sets"])
-            np.take(tree["value"], leaves, out=added[:, k], mode="clip")
-        scores = scores + added
-        row_losses, slopes, curvatures = task.derivatives(scores)
-        losses.append(float(mean @ row_losses) * task.loss_unit)
+            trees.append(_tree(rounds, k, n_sets))
+            n_sets += len(trees[-1]["sets"])
+        loss, held = rounds.advance([tree["value"] for tree in trees[-task.width :]])
+        losses.append(loss * task.loss_unit)
         if settings.early_stopping:
-            held_out.append(float(held @ row_losses) * task.loss_unit)
+            held_out.append(held * task.loss_unit)
         steps.add(losses[-1], **({"held_out_loss": held_out[-1]} if held_out else {}))
         if steps.is_over or (held_out and len(held_out) - 1 - int(np.argmin(held_out)) >= settings.n_iter_no_change):
             break
-    state = _state(task, start, trees, losses, held_out, before)
+    state = _state(task, rounds.n_levels, start, trees, losses, held_out, before)
     if settings.early_stopping:
         state = replace(state.part(int(np.argmin(held_out)) + 1), held_out=state.held_out)
     return Run(state, steps.rows, steps.reason)
 
 
-def _mean_losses(task: BoostingTask) -> tuple[Array, Array]:
-    """What the losses of rows are multiplied by: for the mean of the rows trained on, and of those held out."""
-    weight = task.rows.weight
-    trained, held = np.where(task.trained, weight, 0.0), np.where(task.trained, 0.0, weight)
-    return trained / trained.sum(), held / (held.sum() or 1.0)
-
-
-def _tree(
-    task: BoostingTask, g: Array, h: Array, drawn: Array, columns: Array, scores: Array, n_sets: int
-) -> tuple[dict[str, Array], Array]:
-    """One tree with thresholds and shrunk values, and the leaf of every distinct row. n_sets: of the trees before."""
-    settings, rows = task.settings, task.rows
-    grown = core.grow_newton(
-        rows.codes, rows.by_column, rows.n_bins, rows.n_levels, np.ascontiguousarray(g), np.ascontiguousarray(h),
-        rows.weight, drawn, columns,
-        UNLIMITED if settings.max_depth is None else settings.max_depth,
-        UNLIMITED if settings.max_leaf_nodes is None else settings.max_leaf_nodes,
-        settings.min_samples_leaf, settings.l2, settings.growth == "leaf",
-        None if settings.directions is None else np.array(settings.directions, dtype=np.int8), n_threads(),
-    )  # fmt: skip
-    left, leaves, value = grown["left"], grown["leaves"], grown["value"]
+def _tree(rounds: Rounds, k: int, n_sets: int) -> dict[str, Array]:
+    """One tree with thresholds and shrunk values. n_sets: of the trees before."""
+    grown = rounds.grow(k)
+    left, value = grown["left"], grown["value"]
     threshold = np.zeros(len(left))
     for node in np.flatnonzero(left):
         column, bin_ = grown["feature"][node], grown["bin"][node]
-        edges = rows.edges[column]
+        edges = rounds.edges[column]
         threshold[node] = edges[bin_] if bin_ < len(edges) else np.inf
-        if rows.n_levels is not None and rows.n_levels[column]:
+        if rounds.n_levels is not None and rounds.n_levels[column]:
             threshold[node] = bin_ + n_sets
-    if isinstance(task.loss, Pinball):
-        value = task.leaf_values(scores, leaves, len(left), (value, value), drawn)
-    tree = {
+    if isinstance(rounds.loss, Pinball):
+        value = rounds.leaf_values(k, len(left), (value, value))
+    return {
         "feature": grown["feature"], "left": left, "threshold": threshold, "is_missing_left": grown["is_missing_left"],
-        "value": value * settings.learning_rate, "weight": grown["weight"], "gain": grown["gain"],
+        "value": value * rounds.settings.learning_rate, "weight": grown["weight"], "gain": grown["gain"],
         "sets": grown["sets"],
     }  # fmt: skip
-    return tree, leaves
 
 
 def _state(
     task: BoostingTask,
+    n_levels: Array | None,
     start: Array,
     trees: list[dict[str, Array]],
     losses: list[float],
@@ -121,5 +98,5 @@ def _state(
     sets = [np.zeros((0, 4), dtype=np.uint64) if before is None else before.sets, *(tree["sets"] for tree in trees)]
     return BoostingState(
         start=start * unit, ends=ends.astype(np.int64), loss=np.array(losses), held_out=np.array(held_out),
-        sets=np.concatenate(sets), n_levels=task.rows.n_levels, **arrays,
+        sets=np.concatenate(sets), n_levels=n_levels, **arrays,
     )  # fmt: skip

@@ -22,6 +22,7 @@ import numpy as np
 
 from certifit.data.columns import Array, dense_rows
 from certifit.data.kept import byte_table
+from certifit.data.parts import refuse_spill
 from certifit.data.source import Block, Source
 from certifit.models.trees.columns import ColumnRules, counted_levels
 from certifit.runtime import check_memory, core, memory_limit, n_threads
@@ -205,7 +206,10 @@ class StreamedRows:
     def table(self, n_rows: int, n_columns: int) -> Array:
         """A table of bytes, in memory where the budget has room for three of them beside the rows, else in a file."""
         room = memory_limit() - self.n_rows * self.bytes_per_row
-        return byte_table(n_rows, n_columns, in_memory=3 * n_rows * n_columns <= room)
+        in_memory = 3 * n_rows * n_columns <= room
+        if not in_memory:
+            refuse_spill(n_rows * n_columns, self.source.may_spill)
+        return byte_table(n_rows, n_columns, in_memory)
 
     def by_column(self, codes: Array) -> Array:
         """The same codes, a row per column."""

@@ -21,6 +21,7 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
+from certifit.models.trees.passes import PassedRows
 from certifit.models.trees.streamed import Distinct, StreamedRows, counted_rows
 from certifit.runtime import check_memory, core, memory_limit, n_threads
 
@@ -59,23 +60,34 @@ class GatheredRows:
     """All rows of a fit; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number.
 
     They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the
-    rows exceed the memory budget, they are read in passes (`streamed`). Both give the same bits.
+    rows exceed the memory budget, they are read in passes (`streamed`). is_passed: they are then read in passes without
+    anything of a single row being held (`passed`). All give the same bits.
     """
 
     def __init__(
-        self, source: Source, n_classes: int, rules: ColumnRules = NO_RULES, bytes_per_row: int | None = None
+        self,
+        source: Source,
+        n_classes: int,
+        rules: ColumnRules = NO_RULES,
+        bytes_per_row: int | None = None,
+        is_passed: bool = False,
     ) -> None:
         self.source, self.n_classes = source, n_classes
-        rows = source.gather() if bytes_per_row is None else gathered_within_budget(source)
+        rows = source.gather() if bytes_per_row is None and not is_passed else gathered_within_budget(source)
         self.streamed: StreamedRows | None = None
+        self.passed: PassedRows | None = None
         self._block: Block | None = None
+        if rows is None and is_passed:
+            self.passed = PassedRows(source, n_classes, rules, self.legal())
+            self.columns = replace(rules, n_levels=self.passed.summary.n_levels)
+            return
         if rows is None and bytes_per_row is not None:
             self.streamed = StreamedRows(source, n_classes, rules, bytes_per_row)
             self.columns = replace(rules, n_levels=self.streamed.n_levels)
             return
         if rows is None or rows.y is None:
             raise ValueError("A tree needs a target.")
-        self._block = counted_rows(rows, n_classes)
+        self.gathered, self._block = rows, counted_rows(rows, n_classes)
         if self.n_rows == 0:
             raise ValueError("All weights are zero. A fit needs a row of positive weight.")
         size = float(self.n_rows) * source.n_features * BYTES_PER_VALUE
@@ -103,6 +115,10 @@ class GatheredRows:
         distinct = self.streamed.distinct(self.hash_unit, self.weight_unit, self.y_centre)
         return self.refuse() if distinct is None else distinct
 
+    def legal(self) -> Callable[[Array, int], None] | None:
+        """What raises for targets that are not legal, of a stretch of rows and the number of its first."""
+        return None
+
     @property
     def hash_unit(self) -> float:
         """What y is divided by before rows are hashed."""
@@ -110,12 +126,18 @@ class GatheredRows:
 
     def refuse(self) -> NoReturn:
         """Raise for what is not finite."""
-        self.each(partial(refuse_infinite, names=list(self.source.names)))
+        if self.passed is not None:
+            for _ in self.passed.source.map(partial(refuse_infinite, names=list(self.source.names))):
+                pass
+        else:
+            self.each(partial(refuse_infinite, names=list(self.source.names)))
         raise ValueError("y must be finite numbers.")
 
     @property
     def n_rows(self) -> int:
         """Rows that count."""
+        if self.passed is not None:
+            return self.passed.n_rows
         return self.block.n_rows if self.streamed is None else self.streamed.n_rows
 
     @cached_property
@@ -128,6 +150,11 @@ class GatheredRows:
         """Weights as float64; None is 1 everywhere."""
         weight = self.block.weight if self.streamed is None else self.streamed.weight
         return None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+
+    @cached_property
+    def y_size(self) -> float:
+        """The largest |y|."""
+        return float(np.abs(self.y).max(initial=0.0)) if self.passed is None else self.passed.summary.size
 
     @property
     def y_centre(self) -> float:
@@ -147,6 +174,8 @@ class GatheredRows:
         """
         if self.n_classes:
             return 1.0
+        if self.passed is not None:
+            return _unit_of(self.y_size)
         if self.y_centre and not self.centred.any():
             return float(np.clip(_unit(self.y), LEAST_UNIT**0.5, LEAST_UNIT**-0.5))
         return _unit(self.centred)
@@ -154,7 +183,10 @@ class GatheredRows:
     @cached_property
     def weight_unit(self) -> float:
         """1, which leaves counts whole, or a power of two near the largest weight where that is far from 1."""
-        unit = 1.0 if self.weight is None else _unit(self.weight)
+        if self.passed is not None:
+            unit = _unit_of(self.passed.summary.most_weight) if self.passed.summary.is_weighted else 1.0
+        else:
+            unit = 1.0 if self.weight is None else _unit(self.weight)
         return 1.0 if 1 / FAR <= unit <= FAR else unit
 
     def scaled(self) -> tuple[Array, Array | None]:
@@ -262,5 +294,8 @@ def gathered_within_budget(source: Source) -> Block | None:
 
 
 def _unit(values: Array) -> float:
-    largest = float(np.abs(values).max(initial=0.0))
+    return _unit_of(float(np.abs(values).max(initial=0.0)))
+
+
+def _unit_of(largest: float) -> float:
     return float(np.ldexp(1.0, int(np.clip(np.frexp(largest)[1] - 1, -1000, 1000)))) if largest > 0 else 1.0

@@ -1,0 +1,199 @@
+// The split of a leaf of a tree of boosting, from its histogram alone. Growth on rows in memory and on rows in parts
+// share this file.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "cuts.hpp"
+#include "newton.hpp"
+
+namespace certifit {
+
+constexpr size_t shared_cells = 400000;  // cells that are added to or looked at, from which threads share them
+
+struct Bounds {
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+};
+
+// Scores of the two sides of a split in a direction stay apart, below too. side: 0 is left.
+inline Bounds halved(const Bounds& bounds, int direction, size_t side, double left_value, double right_value) {
+  if (direction == 0) return bounds;
+  const double middle = left_value / 2 + right_value / 2;
+  const bool is_upper = (direction > 0) == (side == 1);
+  return is_upper ? Bounds{std::max(bounds.low, middle), bounds.high}
+                  : Bounds{bounds.low, std::min(bounds.high, middle)};
+}
+
+struct NewtonSplit {
+  double gain = 0;  // in units of packed sums
+  size_t column = 0, bin = 0;
+  Levels levels{};
+  bool is_missing_left = false, is_found = false;
+  Cell left{};
+  double left_value = 0, right_value = 0;
+};
+
+// What the search knows of a leaf beside its histogram.
+struct NewtonLeaf {
+  Cell sum{};
+  Bounds bounds;
+  size_t n_rows = 0;
+};
+
+class NewtonSearch {
+ public:
+  NewtonSearch(const NewtonColumns& columns, const NewtonPlan& plan, const PackedUnits& packed)
+      : columns_(columns),
+        plan_(plan),
+        packed_(packed),
+        ridge_(packed.mass_unit() > 0 ? plan.ridge / packed.mass_unit() : 0.0),
+        least_(std::max<size_t>(plan.min_rows_leaf, 1)),
+        best_(columns.n_tried) {
+    for (size_t k = 0; k < columns.n_tried; ++k) {
+      first_.push_back(static_cast<uint32_t>(n_cells_));
+      n_cells_ += columns.n_bins[columns.tried[k]] + size_t{1};
+    }
+  }
+
+  size_t least() const { return least_; }
+  size_t n_cells() const { return n_cells_; }
+  const uint32_t* first() const { return first_.data(); }  // where the cells of every column that is tried begin
+
+  // The best split of a leaf whose histogram is `cells`.
+  NewtonSplit best(const Cell* cells, const NewtonLeaf& leaf, Crew& crew) {
+    if (n_cells_ < shared_cells / 8) {
+      for (size_t k = 0; k < columns_.n_tried; ++k) best_[k] = scan(cells, leaf, k);
+    } else {
+      crew.for_each_block(columns_.n_tried, [&](size_t k) { best_[k] = scan(cells, leaf, k); });
+    }
+    double most = 0;
+    for (const NewtonSplit& split : best_) most = std::max(most, split.gain);
+    const double equal = cut_tie * (worth(leaf.sum) + most);
+    for (const NewtonSplit& split : best_)
+      if (split.is_found && split.gain >= most - equal) return split;
+    return {};
+  }
+
+  Bounds bounds_of(const NewtonLeaf& leaf, const NewtonSplit& split, size_t side) const {
+    const int direction = plan_.direction ? plan_.direction[split.column] : 0;
+    return halved(leaf.bounds, direction, side, split.left_value, split.right_value);
+  }
+
+ private:
+  // Values of leaves in units of the packed sums: their order and their middles are what bounds need.
+  double value(const Cell& sum, const Bounds& bounds) const {
+    const double mass = packed_.mass(sum) + ridge_;
+    return mass > 0 ? std::clamp(-static_cast<double>(sum.sum) / mass, bounds.low, bounds.high) : 0.0;
+  }
+
+  // Twice what a leaf takes from the second-order model, at its value, or at the best.
+  double worth(const Cell& sum, double value) const {
+    return -value * (2 * static_cast<double>(sum.sum) + (packed_.mass(sum) + ridge_) * value);
+  }
+  double worth(const Cell& sum) const { return NewtonCut::of_side(packed_.sum(sum), packed_.mass(sum) + ridge_); }
+
+  NewtonSplit scan(const Cell* all, const NewtonLeaf& leaf, size_t k) const {
+    const size_t column = columns_.tried[k], n_bins = columns_.n_bins[column];
+    const Cell* cells = all + first_[k];
+    const Cell missing = cells[n_bins];
+    uint8_t order[256];
+    const bool is_levels = columns_.is_levels(column);
+    const size_t n_codes = is_levels ? levels_in_order(packed_, cells, n_bins, ridge_, -1.0, order) : n_bins;
+    NewtonSplit best = plan_.direction
+                           ? scan_bounded(leaf, column, cells, is_levels ? order : nullptr, missing, n_codes)
+                           : scan_free(leaf, cells, is_levels ? order : nullptr, missing, n_codes);
+    best.column = column;
+    if (best.is_found && is_levels)
+      best.levels = levels_left(packed_, cells, columns_.n_levels[column], order, best.bin + 1,
+                                2 * packed_.rows(best.left) > leaf.n_rows);
+    return best;
+  }
+
+  NewtonSplit scan_free(const NewtonLeaf& leaf, const Cell* cells, const uint8_t* order, const Cell& missing,
+                        size_t n) const {
+    const NewtonCut gain{packed_.sum(leaf.sum), packed_.mass(leaf.sum), ridge_, worth(leaf.sum)};
+    const Cut<Cell> cut = best_cut(packed_, cells, order, n, missing, leaf.n_rows, least_, gain);
+    NewtonSplit best;
+    best.gain = cut.gain;
+    best.bin = cut.n_moved - 1;
+    best.is_missing_left = cut.is_missing_left;
+    best.is_found = cut.is_found;
+    best.left = cut.left;
+    return best;
+  }
+
+  // Where columns have directions: values of both sides keep within the bounds of the leaf.
+  NewtonSplit scan_bounded(const NewtonLeaf& leaf, size_t column, const Cell* cells, const uint8_t* order,
+                           const Cell& missing, size_t n) const {
+    const int direction = plan_.direction[column];
+    const double whole = worth(leaf.sum, value(leaf.sum, leaf.bounds)), equal = cut_tie * worth(leaf.sum);
+    NewtonSplit best;
+    for (const bool is_missing_left : {false, true}) {
+      if (is_missing_left && packed_.rows(missing) == 0) break;
+      Cell left = is_missing_left ? missing : Cell{};
+      for (size_t bin = 0; bin < n; ++bin) {
+        left += cells[order ? order[bin] : bin];
+        const size_t n_left = packed_.rows(left);
+        if (n_left + least_ > leaf.n_rows) break;
+        if (n_left < least_) continue;
+        const Cell right = leaf.sum - left;
+        const double left_value = value(left, leaf.bounds), right_value = value(right, leaf.bounds);
+        if (direction * (right_value - left_value) < 0) continue;
+        const double gain = worth(left, left_value) + worth(right, right_value) - whole;
+        if (!(gain > best.gain * (1 + cut_tie) + (best.is_found ? 0.0 : equal)) || !std::isfinite(gain)) continue;
+        best.gain = gain;
+        best.bin = bin;
+        best.left = left;
+        best.left_value = left_value;
+        best.right_value = right_value;
+        best.is_missing_left = is_missing_left;
+        best.is_found = true;
+      }
+    }
+    if (best.is_found && packed_.rows(missing) == 0) best.is_missing_left = 2 * packed_.rows(best.left) > leaf.n_rows;
+    return best;
+  }
+
+  const NewtonColumns columns_;
+  const NewtonPlan& plan_;
+  const PackedUnits& packed_;
+  double ridge_;  // in units of packed masses
+  size_t least_, n_cells_ = 0;
+  std::vector<uint32_t> first_;
+  std::vector<NewtonSplit> best_;
+};
+
+// Whether each code of a column goes left. set: of levels, where the column is a category, else null.
+inline void sides_of(size_t n_bins, size_t bin, const Levels* set, bool is_missing_left, bool* goes_left) {
+  for (size_t code = 0; code < n_bins; ++code) goes_left[code] = set ? has_level(*set, code) : code <= bin;
+  goes_left[n_bins] = is_missing_left;
+}
+
+// The same of every node of a tree, for rows that are led by their codes.
+class NewtonPaths {
+ public:
+  NewtonPaths(const NewtonColumns& columns, const std::vector<NewtonNode>& nodes, const std::vector<Levels>& sets)
+      : nodes_(nodes), goes_left_(nodes.size()) {
+    for (size_t node = 0; node < nodes.size(); ++node) {
+      const NewtonNode& at = nodes[node];
+      if (at.left == 0) continue;
+      const auto column = static_cast<size_t>(at.feature);
+      sides_of(columns.n_bins[column], at.bin, columns.is_levels(column) ? &sets[at.bin] : nullptr, at.is_missing_left,
+               goes_left_[node].data());
+    }
+  }
+  int32_t leaf_of(const uint8_t* codes, int32_t at) const {
+    while (nodes_[static_cast<size_t>(at)].left != 0) {
+      const NewtonNode& node = nodes_[static_cast<size_t>(at)];
+      at = node.left + !goes_left_[static_cast<size_t>(at)][codes[node.feature]];
+    }
+    return at;
+  }
+
+ private:
+  const std::vector<NewtonNode>& nodes_;
+  std::vector<std::array<bool, 256>> goes_left_;
+};
+
+}  // namespace certifit

@@ -1,0 +1,114 @@
+"""Rows in parts that the workers of Dask hold: they are dealt out, merged and cut where they are.
+
+The process that fits sees what f gives of a part, never the rows: histograms, sums, numbers of rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from certifit.data.parts import Arrays, Carry, Part, PartPlan, Parts, Result
+from certifit.runtime import threads
+
+_TASKS_AT_ONCE = 64
+
+
+class DaskParts(Parts):
+    """Parts as tasks whose results are kept by the workers."""
+
+    def __init__(self, tasks: list[Any], n_rows: int) -> None:
+        self.tasks, self.n_rows = tasks, n_rows
+
+    @classmethod
+    def built(cls, stretches: list[Any], plan: PartPlan) -> DaskParts:
+        """stretches: tasks that give the arrays of a stretch, None of one without rows."""
+        from dask.base import compute, persist
+        from dask.delayed import delayed
+
+        shared = delayed(plan, pure=False, traverse=False)
+        dealt = [delayed(_dealt)(shared, rows) for rows in stretches]
+        ranges = [delayed(_merged)(shared, *[one[number] for one in dealt]) for number in range(plan.n_ranges)]
+        ranges = list(persist(*ranges))
+        ends = [0, *accumulate(compute(*[delayed(_n_rows)(rows) for rows in ranges]))]
+        parts = []
+        for begin in range(0, ends[-1], plan.part_rows):
+            end = min(begin + plan.part_rows, ends[-1])
+            first, last = bisect_right(ends, begin) - 1, bisect_left(ends, end)
+            cuts = [(max(begin - start, 0), end - start) for start in ends[first:last]]
+            parts.append(delayed(_cut)(begin, cuts, *ranges[first:last]))
+        return cls(list(persist(*parts)), ends[-1])
+
+    def map(self, f: Callable[[Part], Result], reads: Sequence[str]) -> Iterator[Result]:
+        """f of every part, in their order, computed by the workers."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        shared = delayed(f, pure=False, traverse=False)
+        for begin in range(0, len(self.tasks), _TASKS_AT_ONCE):
+            yield from compute(*[delayed(_of)(shared, part) for part in self.tasks[begin : begin + _TASKS_AT_ONCE]])
+
+    def update(self, f: Callable[[Part], tuple[Arrays, Result]], reads: Sequence[str]) -> Iterator[Result]:
+        """The second result of f of every part; the first are arrays that the workers keep."""
+        from dask.base import compute, persist
+        from dask.delayed import delayed
+
+        shared = delayed(f, pure=False, traverse=False)
+        pairs = [delayed(_updated, nout=2)(shared, part) for part in self.tasks]
+        pairs = list(persist(*pairs))
+        yield from compute(*[pair[1] for pair in pairs])
+        self.tasks = list(persist(*[pair[0] for pair in pairs]))
+
+    def fold(self, f: Callable[[Part, Carry], Carry], carry: Carry, reads: Sequence[str]) -> Carry:
+        """f of every part and what f gave of the part before, handed from worker to worker."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        shared = delayed(f, pure=False, traverse=False)
+        at: Any = delayed(carry, pure=False, traverse=False)
+        for part in self.tasks:
+            at = delayed(_folded)(shared, part, at)
+        last: Carry = compute(at)[0]
+        return last
+
+
+def _dealt(plan: PartPlan, rows: Arrays | None) -> list[Arrays | None]:
+    return [None] * plan.n_ranges if rows is None else list(plan.dealt(rows))
+
+
+def _merged(plan: PartPlan, *pieces: Arrays | None) -> Arrays | None:
+    filled = [piece for piece in pieces if piece is not None and len(piece[plan.key])]
+    if not filled:
+        return None
+    with threads(1):
+        return plan.merged({name: np.concatenate([piece[name] for piece in filled]) for name in filled[0]})
+
+
+def _n_rows(rows: Arrays | None) -> int:
+    return 0 if rows is None else len(next(iter(rows.values())))
+
+
+def _cut(begin: int, cuts: list[tuple[int, int]], *ranges: Arrays | None) -> Part:
+    filled = [(rows, cut) for rows, cut in zip(ranges, cuts, strict=True) if rows is not None]
+    names = list(filled[0][0])
+    return Part(begin, {name: np.concatenate([rows[name][a:b] for rows, (a, b) in filled]) for name in names})
+
+
+def _of(f: Callable[[Part], Any], part: Part) -> Any:
+    with threads(1):  # the workers are what runs in parallel
+        return f(part)
+
+
+def _updated(f: Callable[[Part], tuple[Arrays, Any]], part: Part) -> tuple[Part, Any]:
+    with threads(1):
+        arrays, result = f(part)
+    return Part(part.first, part.arrays | arrays), result
+
+
+def _folded(f: Callable[[Part, Any], Any], part: Part, carry: Any) -> Any:
+    with threads(1):
+        return f(part, carry)

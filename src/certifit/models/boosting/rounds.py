@@ -1,0 +1,382 @@
+"""Rows with their scores, round by round: in memory, or in parts. Both give the same bits.
+
+Sums over rows that are rounded, of losses and of what the best constant needs, are those of parts of PART_ROWS rows,
+added in their order; sums over the rows of a leaf go row by row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from certifit.data.columns import Array
+from certifit.data.parts import Arrays, Part
+from certifit.data.source import Block, tree_sum
+from certifit.mathematics.losses.scores import Logistic, ScoreLoss
+from certifit.models.boosting.draws import columns_of_round, rows_of_round, trained_rows
+from certifit.models.boosting.levels import UNLIMITED, BinnedColumns, grown_tree
+from certifit.models.boosting.losses import (
+    FAMILIES,
+    HuberOfResidual,
+    Pinball,
+    derivatives,
+    newton_constant,
+    weighted_quantile,
+)
+from certifit.models.boosting.of_part import (
+    TrainedFlags,
+    added,
+    advanced,
+    begun,
+    class_masses,
+    drawn_rows,
+    leaf_values_of,
+    masses_of,
+    mean_losses,
+    residuals_of,
+    scores_of,
+    sizes_of,
+    slopes_at,
+    sums_of_means,
+    target,
+    trained_weight,
+    walked,
+    weight_of,
+    without_offset,
+)
+from certifit.models.boosting.state import BoostingState
+from certifit.models.boosting.task import BoostingTask
+from certifit.models.trees import passes
+from certifit.models.trees.streamed import ranked_thresholds
+from certifit.runtime import core, n_threads
+
+MAD = 1.482602218505602  # standard deviations of a normal law in a median absolute deviation
+ROW = ("y", "weight", "offset", "trained")
+
+
+class Rounds(ABC):
+    """Rows that rounds are added to. edges, n_levels: of bins, where trees are to be grown."""
+
+    edges: list[Array]
+    n_levels: Array | None
+    n_rows: int
+
+    def __init__(self, task: BoostingTask) -> None:
+        self.task, self.settings, self.width = task, task.settings, task.width
+
+    @abstractmethod
+    def sums(self, f: Callable[[Part], Array]) -> Array:
+        """Sums of what f gives of the rows of a part: y, weight, offset and whether they are trained on."""
+
+    @abstractmethod
+    def gathered(self, f: Callable[[Part], Array]) -> Array:
+        """f of all parts, end to end."""
+
+    @abstractmethod
+    def begin(self, start: Array, before: BoostingState | None = None) -> tuple[float, float]:
+        """Scores of all rows before the first round, or after earlier ones.
+
+        Mean losses of the rows trained on, and of those held out.
+        """
+
+    @abstractmethod
+    def draw(self, number: int) -> None:
+        """The rows and columns of a round."""
+
+    @abstractmethod
+    def grow(self, k: int) -> dict[str, Array]:
+        """The tree of score k: nodes, with the bins that they split at."""
+
+    @abstractmethod
+    def walk(self, k: int, state: BoostingState, tree: int) -> Array:
+        """Rows led to the leaves of a tree; sums over them of slopes, curvatures, |slopes| and weights, per node."""
+
+    @abstractmethod
+    def residuals(self, k: int) -> tuple[Array, Array, Array]:
+        """y less its score, the weight and the leaf of every row of this round."""
+
+    @abstractmethod
+    def advance(self, values: Sequence[Array]) -> tuple[float, float]:
+        """Add to every score the value of its row's leaf. Mean losses after it."""
+
+    @cached_property
+    def loss(self) -> ScoreLoss:
+        """The loss of a score, of all families but the softmax of more than two classes."""
+        task = self.task
+        if task.n_classes:
+            return Logistic()
+        loss = FAMILIES[task.family].loss(*task.parameters)
+        if not isinstance(loss, HuberOfResidual):
+            return loss
+        y, weight = self.gathered(target), self.gathered(weight_of)
+        apart = np.abs(y - weighted_quantile(y, weight, 0.5))
+        scale = MAD * weighted_quantile(apart, weight, 0.5)
+        return HuberOfResidual(loss.delta * (scale or float(apart.max(initial=0.0)) or 1.0))
+
+    @property
+    def row_loss(self) -> ScoreLoss | None:
+        """The same; None of the softmax."""
+        return self.loss if self.width == 1 else None
+
+    @cached_property
+    def masses(self) -> tuple[float, float]:
+        """The weight of the rows trained on, and of those held out."""
+        trained, held = self.sums(masses_of)
+        return float(trained), float(held) or 1.0
+
+    def start(self) -> Array:
+        """The best constant score of the rows that are trained on: log shares of more than two classes."""
+        if self.width > 1:
+            shares = self.sums(partial(class_masses, n_classes=self.width)) / self.masses[0]
+            logs = np.log(np.maximum(shares, np.finfo(float).tiny))
+            return np.asarray(logs - logs.mean())
+        if self.task.n_classes:
+            first, second = self.sums(partial(class_masses, n_classes=2))
+            return np.array([np.log(second) - np.log(first)])
+        loss = self.loss
+        if isinstance(loss, Pinball | HuberOfResidual):
+            weight = self.gathered(trained_weight)
+            share = loss.quantile if isinstance(loss, Pinball) else 0.5
+            z = weighted_quantile(self.gathered(without_offset), weight, share)
+            if isinstance(loss, Pinball):
+                return np.array([z])
+        else:
+            y, offset = self.sums(sums_of_means) / self.masses[0]
+            z = loss.score(float(y)) - float(offset)
+
+        def sums(at: float) -> tuple[float, float]:
+            slope, curvature = self.sums(partial(slopes_at, loss=loss, z=at))
+            return float(slope), float(curvature)
+
+        return np.array([newton_constant(loss, z, sums)])
+
+    def leaf_values(self, k: int, n_nodes: int, sums: tuple[Array, Array]) -> Array:
+        """Newton steps of leaves, from sums of slopes and curvatures; of the pinball loss, quantiles of residuals."""
+        slope, curvature = sums
+        if not isinstance(self.loss, Pinball):
+            mass = curvature + self.settings.l2
+            return np.where(mass > 0, -slope / np.where(mass > 0, mass, 1.0), 0.0)
+        residual, weight, leaves = self.residuals(k)
+        values = np.zeros(n_nodes)
+        for leaf in np.unique(leaves):
+            in_leaf = leaves == leaf
+            values[leaf] = weighted_quantile(residual[in_leaf], weight[in_leaf], self.loss.quantile)
+        return values
+
+
+class MemoryRounds(Rounds):
+    """Rows in memory."""
+
+    def __init__(self, task: BoostingTask) -> None:
+        super().__init__(task)
+        self.rows = task.rows
+        self.n_rows = self.rows.n_rows
+        self.edges, self.n_levels = self.rows.edges, self.rows.n_levels
+
+    @cached_property
+    def trained(self) -> Array | None:
+        """Whether each distinct row is trained on; None: all are."""
+        settings = self.settings
+        if not settings.early_stopping:
+            return None
+        return trained_rows(settings.random_state, self.rows.weight, settings.validation_fraction)
+
+    @cached_property
+    def _all(self) -> Array:
+        rows = np.arange(self.rows.n_rows, dtype=np.uint32)
+        return rows if self.trained is None else rows[self.trained]
+
+    def _parts(self, **more: Array) -> list[Part]:
+        rows = self.rows
+        arrays = {"y": rows.y, "weight": rows.weight, "offset": rows.offset} | more
+        if self.trained is not None:
+            arrays["trained"] = self.trained
+        cuts = range(0, rows.n_rows, passes.PART_ROWS)
+        return [Part(k, {name: array[k : k + passes.PART_ROWS] for name, array in arrays.items()}) for k in cuts]
+
+    def sums(self, f: Callable[[Part], Array]) -> Array:
+        """Sums of what f gives of the rows of a part."""
+        return added(map(f, self._parts()))
+
+    def gathered(self, f: Callable[[Part], Array]) -> Array:
+        """f of all parts, end to end."""
+        return np.concatenate(list(map(f, self._parts())))
+
+    def begin(self, start: Array, before: BoostingState | None = None) -> tuple[float, float]:
+        """Scores of all rows before the first round, or after earlier ones."""
+        rows = self.rows
+        self.scores = start + rows.offset[:, None] + np.zeros((rows.n_rows, self.width))
+        if before is not None:
+            self.scores = before.scores(Block(rows.X, None, None))[0] / self.task.unit + rows.offset[:, None]
+        return self._derived()
+
+    def _derived(self) -> tuple[float, float]:
+        self.leaves: list[Array] = [np.zeros(0)] * self.width
+        losses, self.slopes, self.curvatures = derivatives(self.row_loss, self.rows.y, self.rows.weight, self.scores)
+        f = partial(mean_losses, masses=self.masses)
+        trained, held = added(map(f, self._parts(losses=losses)))
+        return float(trained), float(held)
+
+    def draw(self, number: int) -> None:
+        """The rows and columns of a round."""
+        settings, n_columns = self.settings, self.task.source.n_features
+        self.drawn, n_before = self._all, 0
+        if settings.subsample < 1:
+            n_before = len(self._all)
+            chosen = self._all[rows_of_round(settings.random_state, number, settings.subsample, n_before)]
+            self.drawn = chosen if len(chosen) else self._all
+        self.tried = columns_of_round(settings.random_state, number, settings.max_features, n_columns, n_before)
+
+    def grow(self, k: int) -> dict[str, Array]:
+        """The tree of score k."""
+        rows, settings = self.rows, self.settings
+        grown: dict[str, Array] = core.grow_newton(
+            rows.codes, rows.by_column, rows.n_bins, rows.n_levels, self.slopes[k], self.curvatures[k],
+            rows.weight, self.drawn, self.tried,
+            UNLIMITED if settings.max_depth is None else settings.max_depth,
+            UNLIMITED if settings.max_leaf_nodes is None else settings.max_leaf_nodes,
+            settings.min_samples_leaf, settings.l2, settings.growth == "leaf",
+            None if settings.directions is None else np.array(settings.directions, dtype=np.int8), n_threads(),
+        )  # fmt: skip
+        self.leaves[k] = grown["leaves"]
+        return grown
+
+    def walk(self, k: int, state: BoostingState, tree: int) -> Array:
+        """Rows led to the leaves of a tree by their values."""
+        is_drawn = None
+        if len(self.drawn) < self.rows.n_rows:
+            is_drawn = np.zeros(self.rows.n_rows, dtype=np.uint8)
+            is_drawn[self.drawn] = 1
+        sums: Array
+        self.leaves[k], sums = core.sum_leaves(
+            self.rows.X, *state.paths(tree), self.slopes[k], self.curvatures[k], self.rows.weight, is_drawn, n_threads()
+        )
+        return sums
+
+    def residuals(self, k: int) -> tuple[Array, Array, Array]:
+        """Of the rows drawn."""
+        rows, drawn = self.rows, self.drawn
+        return (rows.y - self.scores[:, 0])[drawn], rows.weight[drawn], self.leaves[k][drawn]
+
+    def advance(self, values: Sequence[Array]) -> tuple[float, float]:
+        """Add to every score the value of its row's leaf."""
+        self.scores = self.scores + leaf_values_of(self.leaves, values)
+        return self._derived()
+
+
+class PartRounds(Rounds):
+    """Rows in parts. state: trees that ask the rows, by ranks among their thresholds; None: trees are grown on bins."""
+
+    def __init__(self, task: BoostingTask, state: BoostingState | None = None, before: BoostingState | None = None):
+        super().__init__(task)
+        assert task.passed is not None
+        units = (task.unit, task.weight_unit)
+        self.n_levels = task.columns.n_levels if state is None else state.n_levels
+        if state is None:
+            edges = task.passed.edges(task.settings.max_bins, self.n_levels)
+            self.edges = task.refuse() if edges is None else edges
+            self.n_bins = np.array([len(of_column) + 1 for of_column in self.edges], dtype=np.uint8)
+            if self.n_levels is not None:
+                self.n_bins = np.where(self.n_levels > 0, self.n_levels, self.n_bins)
+            more = None if before is None else partial(scores_of, state=before)
+            self.parts = task.passed.parts(self.edges, self.n_levels, self.n_bins, units, more)
+        else:
+            inner = state.left > 0
+            is_number = inner if state.n_levels is None else inner & (state.n_levels[np.maximum(state.feature, 0)] == 0)
+            ranked = ranked_thresholds(state.feature, state.threshold, is_number, task.source.n_features)
+            if ranked is None:
+                raise TooManyThresholds
+            self.asked = replace(state, threshold=ranked.threshold)
+            self.parts = task.passed.parts(ranked.edges, self.n_levels, None, units)
+        self.n_rows = self.parts.n_rows
+        if self.settings.early_stopping:
+            self._hold_out()
+
+    def _hold_out(self) -> None:
+        """Which rows are trained on; drawn from the weights of all distinct rows, which are held here meanwhile."""
+        settings, weight = self.settings, self.gathered(weight_of)
+        trained = trained_rows(settings.random_state, weight, settings.validation_fraction)
+        before = np.concatenate([[0], np.cumsum(trained)])[:: passes.PART_ROWS]
+        for _ in self.parts.update(TrainedFlags(np.packbits(trained), before), ("y",)):
+            pass
+
+    def sums(self, f: Callable[[Part], Array]) -> Array:
+        """Sums of what f gives of the rows of a part."""
+        return added(self.parts.map(f, ROW))
+
+    def gathered(self, f: Callable[[Part], Array]) -> Array:
+        """f of all parts, end to end."""
+        return self.parts.gathered(f, ROW)
+
+    def begin(self, start: Array, before: BoostingState | None = None) -> tuple[float, float]:
+        """Scores of all rows before the first round, or after earlier ones, which the parts were made with."""
+        f = partial(
+            begun, start=start if before is None else None, unit=self.task.unit, loss=self.row_loss, width=self.width
+        )
+        return self._update(partial(f, masses=self.masses), (*ROW, "more"))
+
+    def _update(self, f: Callable[[Part], tuple[Arrays, Array]], reads: Sequence[str]) -> tuple[float, float]:
+        trained, held = added(self.parts.update(f, reads))
+        return float(trained), float(held)
+
+    def draw(self, number: int) -> None:
+        """The rows and columns of a round."""
+        settings, n_before = self.settings, 0
+        if settings.subsample < 1:
+            f = partial(drawn_rows, seed=settings.random_state, number=number, share=settings.subsample)
+            n_before = n_drawn = 0
+            for n_trained, n_chosen in self.parts.update(f, ("y", "trained", "trained before")):
+                n_before, n_drawn = n_before + n_trained, n_drawn + n_chosen
+            if not n_drawn:
+                for _ in self.parts.update(partial(f, share=2.0), ("y", "trained", "trained before")):
+                    pass
+        elif settings.early_stopping and number == 0:
+            f = partial(drawn_rows, seed=settings.random_state, number=0, share=2.0)
+            for _ in self.parts.update(f, ("y", "trained", "trained before")):
+                pass
+        n_columns = self.task.source.n_features
+        self.tried = columns_of_round(settings.random_state, number, settings.max_features, n_columns, n_before)
+
+    def grow(self, k: int) -> dict[str, Array]:
+        """The tree of score k."""
+        reads = ("drawn", f"slope {k}", f"curvature {k}")
+        sizes = self.parts.fold(partial(sizes_of, k=k), (0.0, 0.0, 0), reads)
+        columns = BinnedColumns(self.n_bins, self.n_levels, self.tried)
+        return grown_tree(self.parts, k, self.settings, columns, sizes)
+
+    def walk(self, k: int, state: BoostingState, tree: int) -> Array:
+        """Rows led to the leaves of a tree by the ranks of their values."""
+        paths = self.asked.paths(tree)
+        reads = ("codes", "weight", "drawn", f"slope {k}", f"curvature {k}")
+        sums: Array = tree_sum(self.parts.update(partial(walked, k=k, paths=paths), reads))
+        return sums
+
+    def residuals(self, k: int) -> tuple[Array, Array, Array]:
+        """Of the rows drawn: held here as a whole."""
+        reads = ("y", "weight", "scores", "drawn", f"leaf {k}")
+        found = list(self.parts.map(partial(residuals_of, k=k), reads))
+        residual, weight, leaves = (np.concatenate(column) for column in zip(*found, strict=True))
+        return residual, weight, leaves
+
+    def advance(self, values: Sequence[Array]) -> tuple[float, float]:
+        """Add to every score the value of its row's leaf."""
+        f = partial(advanced, values=list(values), loss=self.row_loss, masses=self.masses)
+        return self._update(f, (*ROW, "scores", *(f"leaf {k}" for k in range(self.width))))
+
+
+class TooManyThresholds(ValueError):
+    """A column has more thresholds than there are bins."""
+
+
+def rounds_of(task: BoostingTask, before: BoostingState | None = None) -> Rounds:
+    """Rows to grow trees on; before: earlier rounds that they go on from."""
+    return MemoryRounds(task) if task.passed is None else PartRounds(task, before=before)
+
+
+def rounds_asked(task: BoostingTask, state: BoostingState) -> Rounds:
+    """Rows that trees are to be derived again from."""
+    return MemoryRounds(task) if task.passed is None else PartRounds(task, state)
