@@ -45,15 +45,16 @@ def masses_of(part: Part) -> Array:
     return np.array([trained_mass(part).sum(), 0.0 if held is None else held.sum()])
 
 
-def mean_losses(part: Part, masses: tuple[float, float]) -> Array:
-    """What losses add to the mean of the rows trained on, and of those held out."""
+def mean_weights(part: Part, masses: tuple[float, float]) -> tuple[Array, Array | None]:
+    """What losses are multiplied by: for the mean of the rows trained on, and of those held out."""
     held = held_mass(part)
-    return np.array(
-        [
-            (trained_mass(part) / masses[0] * part["losses"]).sum(),
-            0.0 if held is None else (held / masses[1] * part["losses"]).sum(),
-        ]
-    )
+    return trained_mass(part) / masses[0], None if held is None else held / masses[1]
+
+
+def mean_losses(weights: tuple[Array, Array | None], losses: Array) -> Array:
+    """What losses add to the mean of the rows trained on, and of those held out."""
+    trained, held = weights
+    return np.array([(trained * losses).sum(), 0.0 if held is None else (held * losses).sum()])
 
 
 def class_masses(part: Part, n_classes: int) -> Array:
@@ -119,7 +120,7 @@ def with_scores(part: Part, scores: Array, loss: ScoreLoss | None, masses: tuple
     losses, slopes, curvatures = derivatives(loss, part["y"], part["weight"], scores)
     arrays = {"scores": scores} | {f"slope {k}": slope for k, slope in enumerate(slopes)}
     arrays |= {f"curvature {k}": curvature for k, curvature in enumerate(curvatures)}
-    return arrays, mean_losses(Part(part.first, part.arrays | {"losses": losses}), masses)
+    return arrays, mean_losses(mean_weights(part, masses), losses)
 
 
 def begun(

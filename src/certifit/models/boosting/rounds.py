@@ -37,6 +37,7 @@ from certifit.models.boosting.of_part import (
     leaf_values_of,
     masses_of,
     mean_losses,
+    mean_weights,
     residuals_of,
     scores_of,
     sizes_of,
@@ -190,9 +191,13 @@ class MemoryRounds(Rounds):
         rows = np.arange(self.rows.n_rows, dtype=np.uint32)
         return rows if self.trained is None else rows[self.trained]
 
-    def _parts(self, **more: Array) -> list[Part]:
+    @cached_property
+    def _mean_weights(self) -> list[tuple[Array, Array | None]]:
+        return [mean_weights(part, self.masses) for part in self._parts()]
+
+    def _parts(self) -> list[Part]:
         rows = self.rows
-        arrays = {"y": rows.y, "weight": rows.weight, "offset": rows.offset} | more
+        arrays = {"y": rows.y, "weight": rows.weight, "offset": rows.offset}
         if self.trained is not None:
             arrays["trained"] = self.trained
         cuts = range(0, rows.n_rows, passes.PART_ROWS)
@@ -217,8 +222,9 @@ class MemoryRounds(Rounds):
     def _derived(self) -> tuple[float, float]:
         self.leaves: list[Array] = [np.zeros(0)] * self.width
         losses, self.slopes, self.curvatures = derivatives(self.row_loss, self.rows.y, self.rows.weight, self.scores)
-        f = partial(mean_losses, masses=self.masses)
-        trained, held = added(map(f, self._parts(losses=losses)))
+        cuts = range(0, self.n_rows, passes.PART_ROWS)
+        parts = zip(self._mean_weights, (losses[k : k + passes.PART_ROWS] for k in cuts), strict=True)
+        trained, held = added(mean_losses(weights, of_part) for weights, of_part in parts)
         return float(trained), float(held)
 
     def draw(self, number: int) -> None:
