@@ -69,8 +69,8 @@ def loss(rows: Split, predicted: np.ndarray) -> float:
 
 def ours(rows: Split, model: str, folder: Path) -> tuple[np.ndarray, str]:
     """Predictions of the command line, and the model that it took."""
-    rows.rows.to_parquet(folder / "train.parquet")
-    rows.new.to_parquet(folder / "new.parquet")
+    rows.rows.to_parquet(folder / "train.parquet", index=False)
+    rows.new.to_parquet(folder / "new.parquet", index=False)
     exposure = [] if rows.exposure is None else ["--exposure", rows.exposure]
     command = [sys.executable, "-m", "certifit"]
     fit = [
