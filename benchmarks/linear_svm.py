@@ -1,27 +1,35 @@
-"""Linear support vector machines beside liblinear (scikit-learn's LinearSVC) and snapml: CPU seconds and gaps.
+"""Linear support vector machines beside liblinear (scikit-learn's LinearSVC) and snapml: seconds at an equal gap.
 
-    OMP_NUM_THREADS=2 python benchmarks/linear_svm.py [N_ROWS ...]        made rows of 50 columns
-    OMP_NUM_THREADS=2 python benchmarks/linear_svm.py FILE.svm.gz ...     sparse rows of a file, as a9a and w8a
+    OMP_NUM_THREADS=2 python -m benchmarks.linear_svm ROW ...
+
+    squared     squared hinge, 500,000 x 50           hinge     hinge, 200,000 x 50, alpha n from 0.01 to 1000
+    sparse      hinge and squared hinge, a9a and w8a
+    N           both losses, N x 50                   FILE.svm.gz     both losses, sparse rows of a file
 
 Without an intercept, which the peers penalise: the same objective for all. Runs in turn, the least of each; the
-certificate is part of certifit's fit. `above` is how far the objective is above the least of all, relative.
+certificate is part of certifit's fit. `above` is how far the objective is above the lower bound that certifit proved,
+relative. A peer is run at its default tolerance and at smaller ones, until it is no further above than certifit.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 from sklearn.svm import LinearSVC as TheirLinearSVC
 
 import certifit as cf
+from benchmarks.svm import DATA, Seconds, timed, told
+from certifit.models.linear_svm import model as linear_svm
 
 COLUMNS, ROUNDS = 50, 2
 POWER = {"squared_hinge": 2, "hinge": 1}
+TOLERANCES = (1.0, 1e-1, 1e-2, 1e-3)  # times a peer's default
+MOST_PASSES = {1.0: 1000}  # of liblinear's default; of smaller tolerances many
 
 
 def problem(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,68 +41,92 @@ def problem(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(score / score.std() + rng.standard_normal(n_rows) > 0, 1, -1)
 
 
-def sparse_rows(path: str) -> tuple[object, np.ndarray]:
+def sparse_rows(path: str) -> tuple[sp.csr_matrix, np.ndarray]:
     """Rows of a file, with the 32-bit places that liblinear wants."""
     X, y = load_svmlight_file(path)
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X, y
 
 
-def snapml_fit(X: object, y: object, loss: str, C: float) -> np.ndarray | None:
-    """The weights of snapml, where it is installed and has the loss."""
+def by_liblinear(X: object, y: np.ndarray, loss: str, C: float, share: float) -> np.ndarray:
+    is_primal = loss == "squared_hinge" and X.shape[0] > X.shape[1]
+    how = {"dual": not is_primal, "tol": 1e-4 * share, "max_iter": MOST_PASSES.get(share, 100_000), "random_state": 0}
+    return np.ravel(TheirLinearSVC(C=C, loss=loss, fit_intercept=False, **how).fit(X, y).coef_)
+
+
+def by_snapml(X: object, y: np.ndarray, loss: str, C: float, share: float) -> np.ndarray:
+    from snapml import SupportVectorMachine
+
+    how = {"n_jobs": 2, "max_iter": 1000, "tol": 1e-3 * share}
+    model = SupportVectorMachine(loss=loss, regularizer=1 / C, fit_intercept=False, **how)
+    return np.ravel(model.fit(X.astype(np.float32), y).coef_)
+
+
+def peers(loss: str) -> dict[str, Callable[..., np.ndarray]]:
+    """What is installed and has the loss."""
+    found: dict[str, Callable[..., np.ndarray]] = {"liblinear": by_liblinear}
     try:
-        from snapml import SupportVectorMachine
+        import snapml  # noqa: F401
     except ImportError:
-        return None
-    if loss != "hinge":
-        return None
-    data = X.astype(np.float32)
-    model = SupportVectorMachine(loss=loss, regularizer=1 / C, fit_intercept=False, n_jobs=2, max_iter=1000)
-    return np.ravel(model.fit(data, y).coef_)
-
-
-def runs(X: object, y: object, loss: str, C: float) -> dict[str, Callable[[], np.ndarray | None]]:
-    """Weights by name."""
-    alpha = 1 / (C * len(y))
-    is_wide = loss == "squared_hinge" and X.shape[0] > X.shape[1]
-    return {
-        "certifit": lambda: cf.LinearSVC(alpha, loss, fit_intercept=False).fit(X, y).coef_[0],
-        "liblinear": lambda: TheirLinearSVC(C=C, loss=loss, fit_intercept=False, dual=not is_wide).fit(X, y).coef_[0],
-        "snapml": lambda: snapml_fit(X, y, loss, C),
-    }
+        return found
+    return found | ({"snapml": by_snapml} if loss == "hinge" else {})
 
 
 def race(name: str, X: object, y: np.ndarray, loss: str, C: float) -> None:
-    seconds: dict[str, float] = {}
-    weights: dict[str, np.ndarray] = {}
-    for _ in range(ROUNDS):
-        for label, run in runs(X, y, loss, C).items():
-            began = time.process_time()
-            w = run()
-            if w is not None:
-                weights[label] = w
-                seconds[label] = min(seconds.get(label, np.inf), time.process_time() - began)
-    value = {
-        label: float(w @ w) / 2 + C * float((np.maximum(0, 1 - y * (X @ w)) ** POWER[loss]).sum())
-        for label, w in weights.items()
-    }
-    least = min(value.values())
-    for label, spent in seconds.items():
-        ratio = spent / seconds["certifit"]
-        above = value[label] / least - 1
-        print(
-            f"{name:>16} {loss:>13} C={C:<6g} {label:>9} {spent:8.3f} s  {ratio:6.2f}x  above {above:.1e}", flush=True
-        )
+    def value(w: np.ndarray) -> float:
+        return float(w @ w) / 2 + C * float((np.maximum(0, 1 - y * (X @ w)) ** POWER[loss]).sum())
+
+    ours = {"certifit": lambda: cf.LinearSVC(1 / (C * len(y)), loss, fit_intercept=False).fit(X, y)}
+    seconds, models = timed(ours, ROUNDS, ((linear_svm, "certify"),))
+    model = models["certifit"]
+    objective = value(model.coef_[0])
+    lower = objective * (1 - model.certificate_.value)  # proven: no weights are below it
+    label = f"{name} {loss} C={C:g}"
+    told(label, "certifit", seconds, f"above {objective / lower - 1:.1e} at most")
+    for peer, fit in peers(loss).items():
+        for share in TOLERANCES:
+            times, weights = timed({peer: lambda fit=fit, share=share: fit(X, y, loss, C, share)}, ROUNDS)
+            its = value(weights[peer])
+            both: dict[str, Seconds] = {**seconds, **times}
+            told(label, peer, both, f"above {its / lower - 1:.1e} at most, tolerance x {share:g}")
+            if its <= objective:
+                break
+
+
+def both_losses(name: str, X: object, y: np.ndarray, losses: Sequence[str] = tuple(POWER)) -> None:
+    for loss in losses:
+        for C in (0.001, 1.0):
+            race(name, X, np.where(y > 0, 1, -1), loss, C)
+
+
+def squared() -> None:
+    X, y = problem(500_000)
+    race("500,000 x 50", X, y, "squared_hinge", 1.0)
+
+
+def hinge() -> None:
+    X, y = problem(200_000)
+    for of_alpha in (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0):  # alpha n = 1 / C
+        race("200,000 x 50", X, y, "hinge", 1 / of_alpha)
+
+
+def sparse() -> None:
+    for name in ("a9a", "w8a"):
+        both_losses(name, *sparse_rows(str(DATA / name / f"{name}.svm.gz")))
+
+
+ROWS: dict[str, Callable[[], None]] = {"squared": squared, "hinge": hinge, "sparse": sparse}
 
 
 def main(arguments: list[str]) -> None:
     warnings.simplefilter("ignore")
-    for argument in arguments or ["100000"]:
-        X, y = problem(int(argument)) if argument.isdigit() else sparse_rows(argument)
-        name = f"{len(y):,} x {X.shape[1]}"
-        for loss in POWER:
-            for C in (0.001, 1.0):
-                race(name, X, np.where(y > 0, 1, -1), loss, C)
+    for argument in arguments or list(ROWS):
+        if argument in ROWS:
+            ROWS[argument]()
+        elif argument.isdigit():
+            both_losses(f"{int(argument):,} x {COLUMNS}", *problem(int(argument)))
+        else:
+            both_losses(argument, *sparse_rows(argument))
 
 
 if __name__ == "__main__":

@@ -56,21 +56,25 @@ class Point:
         return (self.objective - self.dual) / self.objective if self.objective > 0 else 0.0
 
 
+def feasible(machine: Machine, a: Array) -> Array:
+    """Multipliers that meet the intercept's constraint: those of the heavier class are scaled."""
+    if not machine.has_intercept:
+        return a
+    above, below = (float(a[machine.sign == side].sum()) for side in (1.0, -1.0))
+    least = min(above, below)
+    return a * np.where(machine.sign > 0, least / above if above else 0.0, least / below if below else 0.0)
+
+
+def dual_of(machine: Machine, a: Array, w: Array) -> float:
+    """The lower bound of feasible multipliers, w = sum_i y_i a_i x_i."""
+    return float(a.sum()) - float((machine.slack.met(machine.bound, a) * a).sum()) / 2 - float(w @ w) / 2
+
+
 def point_of(task: LinearTask, machine: Machine, a: Array) -> Point:
-    """What multipliers give; those of the heavier class are scaled until the intercept's constraint is met."""
-    if machine.has_intercept:
-        above, below = (float(a[machine.sign == side].sum()) for side in (1.0, -1.0))
-        least = min(above, below)
-        factor = np.where(machine.sign > 0, least / above if above else 0.0, least / below if below else 0.0)
-        a = a * factor
+    """What multipliers give."""
+    a = feasible(machine, a)
     w = task.sums(machine.sign * a)[0][:-1]
-    z = task.scores(w)
-    b = best_intercept(machine, z)
-    half = float(w @ w) / 2
-    slack = machine.slack
-    conjugate = float((slack.met(machine.bound, a) * a).sum()) / 2
-    costs = float(slack.cost(machine.bound, 1 - machine.sign * (z + b)).sum())
-    return Point(a, w, b, half + costs, float(a.sum()) - conjugate - half)
+    return with_weights(task, machine, Point(a, w, 0.0, np.inf, dual_of(machine, a, w)), w)
 
 
 def provable(task: LinearTask, machine: Machine, point: Point) -> Point:

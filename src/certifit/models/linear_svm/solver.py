@@ -18,7 +18,7 @@ import scipy.linalg as sl
 from scipy.sparse.linalg import LinearOperator, cg
 
 from certifit.data.columns import Array
-from certifit.models.linear_svm.dual import ENOUGH, Told, point_of, solve_dual
+from certifit.models.linear_svm.dual import ENOUGH, Told, dual_of, feasible, solve_dual
 from certifit.models.linear_svm.task import MOST_COLUMNS, LinearRun, LinearTask, best_intercept
 from certifit.models.svm.solver import Recorder
 from certifit.models.svm.task import Machine
@@ -75,17 +75,17 @@ def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder)
     point = np.append(np.zeros(task.n_columns), best_intercept(machine, np.zeros(task.n_points)))
     z = np.full(task.n_points, point[-1])
     value = _value(machine, point, z)
-    enough = 0.0 if task.n_columns <= MOST_COLUMNS else ENOUGH * limits.tol
+    enough, dual = 0.0 if task.n_columns <= MOST_COLUMNS else ENOUGH * limits.tol, np.nan
     for _ in range(limits.most):
-        a = machine.slack.slope(machine.bound, 1 - machine.sign * z)
-        bound = point_of(task, machine, a)
-        record.add(value, bound.dual, np.nan)
+        at = _Derivatives.of(task, machine, machine.slack.slope(machine.bound, 1 - machine.sign * z))
+        dual = at.dual(task, machine)
+        record.add(value, dual, np.nan)
         if record.steps.is_over:
             break
-        gap = (value - bound.dual) / value if value > 0 else 0.0
+        gap = (value - dual) / value if value > 0 else 0.0
         if gap <= enough:
             break
-        direction = _direction(task, machine, point, a, min(max(0.01 * gap, LEAST_SHARE), MOST_SHARE))
+        direction = _direction(task, machine, point, at, min(max(0.01 * gap, LEAST_SHARE), MOST_SHARE))
         along = task.scores(direction[:-1]) + direction[-1]
         size, new = _searched(machine, point, direction, z, along)
         if not new < value:
@@ -94,7 +94,7 @@ def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder)
     w = point[:-1]
     z = task.scores(w)
     b = best_intercept(machine, z)
-    record.add(_value(machine, np.append(w, b), z + b), bound.dual if limits.most else np.nan, np.nan)
+    record.add(_value(machine, np.append(w, b), z + b), dual, np.nan)
     return w, b
 
 
@@ -103,21 +103,44 @@ def _value(machine: Machine, point: Array, z: Array) -> float:
     return float(w @ w) / 2 + float(machine.slack.cost(machine.bound, 1 - machine.sign * z).sum())
 
 
-def _direction(task: LinearTask, machine: Machine, point: Array, a: Array, share: float) -> Array:
+@dataclass(frozen=True)
+class _Derivatives:
+    """Of the costs of a point: slopes a and curvatures of the rows, their sums over the rows, (x_i, 1) and its square.
+
+    The square is left out where columns are too many for a factor.
+    """
+
+    a: Array
+    curvatures: Array
+    total: Array
+    square: Array | None
+
+    @staticmethod
+    def of(task: LinearTask, machine: Machine, a: Array) -> _Derivatives:
+        curvatures = np.where(a > 0, 2 * machine.bound, 0.0)
+        is_direct = task.n_columns <= MOST_COLUMNS
+        total, square = task.sums(machine.sign * a, curvatures if is_direct else None)
+        return _Derivatives(a, curvatures, total, square if is_direct else None)
+
+    def dual(self, task: LinearTask, machine: Machine) -> float:
+        """The lower bound that the slopes are multipliers of."""
+        a = feasible(machine, self.a)
+        w = task.sums(machine.sign * a)[0] if machine.has_intercept else self.total
+        return dual_of(machine, a, w[:-1])
+
+
+def _direction(task: LinearTask, machine: Machine, point: Array, at: _Derivatives, share: float) -> Array:
     """- H^-1 gradient; the intercept stays where there is none, or no row has slack.
 
     share: of the gradient, that conjugate gradients leave where columns are too many for a factor.
     """
     penalised = np.append(np.ones(task.n_columns), 0.0)
-    curvatures = np.where(a > 0, 2 * machine.bound, 0.0)
-    has_intercept = machine.has_intercept and bool((a > 0).any())
-    is_direct = task.n_columns <= MOST_COLUMNS
-    total, system = task.sums(machine.sign * a, curvatures if is_direct else None)
-    gradient = penalised * point - total
+    has_intercept = machine.has_intercept and bool((at.a > 0).any())
+    gradient, system = penalised * point - at.total, at.square
     if not has_intercept:
         gradient[-1] = 0.0
-    if not is_direct:
-        return _by_products(task, gradient, curvatures, has_intercept, share)
+    if system is None:
+        return _by_products(task, gradient, at.curvatures, has_intercept, share)
     system[np.diag_indices(len(system))] += penalised
     if not has_intercept:
         system[-1, :], system[:, -1], system[-1, -1] = 0.0, 0.0, 1.0

@@ -34,6 +34,7 @@ from certifit.statistics.gram import counted
 Rows: TypeAlias = Array | sp.csr_array
 MOST_COLUMNS = 1500  # of a system that is factored
 BLOCK_ROWS = 1024  # whose sums are added before they join the others
+ROWS_PER_COLUMN = 64  # of such a block, where products of columns are summed
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,9 @@ class LinearTask:
     def sums(self, weights: Array, curvatures: Array | None = None) -> tuple[Array, Array]:
         """Sum of weight_i (x_i, 1), and of curvature_i (x_i, 1)(x_i, 1)'."""
         d = self.n_columns
-        units = (np.ones(d), np.zeros(d), 1.0, BLOCK_ROWS, n_threads())
+        # A block has a square of sums, which must cost less than its rows.
+        block_rows = BLOCK_ROWS if curvatures is None else max(BLOCK_ROWS, ROWS_PER_COLUMN * d)
+        units = (np.ones(d), np.zeros(d), 1.0, block_rows, n_threads())
         gradient, hessian, *_ = core.weighted_sums(self.rows, np.ascontiguousarray(weights), curvatures, None, *units)
         return np.asarray(gradient[0]), np.zeros((0, 0)) if hessian is None else np.asarray(hessian[0])
 
