@@ -176,7 +176,7 @@ def _replay(task: BoostTask, state: StumpVote, columns: DenseColumns) -> _Replay
     hardest, hardest_error = weight, -1.0
     for j in range(state.n_rounds):
         is_left = columns.of(int(state.feature[j])) <= state.threshold[j]
-        if not columns.is_halfway(int(state.feature[j]), is_left, float(state.threshold[j])):
+        if not columns.is_halfway(int(state.feature[j]), float(state.threshold[j])):
             return _Replay(_changed(j, "threshold is not halfway between values of rows"), math.inf, [])
         left, right, alpha = int(state.left[j]), int(state.right[j]), float(state.alpha[j])
         is_wrong = np.where(is_left, is_other[left], is_other[right])
@@ -237,8 +237,10 @@ def _leads(votes: Array, codes: Array) -> Array:
 
 def _is_error(stated: float, leads: Array, first: Array, allowed: float) -> bool:
     """Whether a training error is that of these leads; a draw is an error, and what may be one may count or not."""
-    near = allowed * (1 + float(np.abs(leads).max(initial=0.0)))
-    least, most = float(first @ (leads < -near)), float(first @ (leads <= near))
+    size = np.abs(leads)
+    near = allowed * (1 + float(size.max(initial=0.0)))
+    least = float(first @ (leads < -near))
+    most = float(first @ (leads <= near)) if (size <= near).any() else least
     return least - allowed <= stated <= most + allowed
 
 
@@ -263,12 +265,14 @@ def _middle(low: float, high: float) -> float:
 
 
 class DenseColumns:
-    """Columns of the rows as float64, each made once."""
+    """Columns of the rows as float64, and their order, each made once."""
 
     def __init__(self, task: BoostTask) -> None:
         X = task.block.X
         self.X = X if isinstance(X, np.ndarray) else X.toarray() if isinstance(X, Columns) else np.asarray(X.toarray())
         self.made: dict[int, Array] = {}
+        self.orders: dict[int, Array] = {}
+        self.sorted: dict[int, Array] = {}
 
     def of(self, j: int) -> Array:
         """Column j."""
@@ -276,14 +280,13 @@ class DenseColumns:
             self.made[j] = np.ascontiguousarray(self.X[:, j], dtype=np.float64)
         return self.made[j]
 
-    def is_halfway(self, j: int, is_left: Array, threshold: float) -> bool:
+    def is_halfway(self, j: int, threshold: float) -> bool:
         """Whether a threshold is where the search puts it: halfway between two values, or infinite behind all."""
-        x = self.of(j)
-        low = float(np.where(is_left, x, -np.inf).max(initial=-np.inf))
-        high = float(np.where(is_left, np.inf, x).min(initial=np.inf))
-        if math.isinf(high) or math.isinf(low):
-            return threshold == math.inf and math.isinf(high)
-        return threshold == _middle(low, high)
+        x = self._ascending(j)
+        n_left = int(np.searchsorted(x, threshold, side="right"))
+        if n_left in (0, len(x)):
+            return threshold == math.inf
+        return threshold == _middle(float(x[n_left - 1]), float(x[n_left]))
 
     def called(self, stump: Stump) -> Array:
         """The codes of the classes that a stump gives to the rows."""
@@ -333,6 +336,12 @@ class DenseColumns:
         return float(weights.sum()) - most
 
     def _order(self, j: int) -> Array:
-        if -j - 1 not in self.made:
-            self.made[-j - 1] = np.argsort(self.of(j), kind="stable")
-        return self.made[-j - 1]
+        """The rows in ascending order of column j; those of equal values in any."""
+        if j not in self.orders:
+            self.orders[j] = np.argsort(self.of(j))
+        return self.orders[j]
+
+    def _ascending(self, j: int) -> Array:
+        if j not in self.sorted:
+            self.sorted[j] = self.of(j)[self._order(j)]
+        return self.sorted[j]
