@@ -114,6 +114,19 @@ def test_a_monotone_change_of_a_column_changes_thresholds_only(criterion):
     assert np.allclose(before.tree_.decrease, after.tree_.decrease, rtol=1e-9)
 
 
+@pytest.mark.parametrize("max_bins", [None, 50])
+def test_the_order_of_columns_changes_their_numbers_only(max_bins, rng):
+    X = rng.normal(size=(300, 5))
+    y = X[:, 3] * X[:, 1] + np.sin(X[:, 4]) + 0.1 * rng.normal(size=300)
+    order = np.array([4, 2, 0, 3, 1])
+    options = {"max_depth": 4, "min_samples_leaf": 5, "max_bins": max_bins}  # deep nodes of few rows have ties
+    first = cf.DecisionTreeRegressor(**options).fit(X, y).tree_
+    second = cf.DecisionTreeRegressor(**options).fit(X[:, order], y).tree_
+    splits = first.left > 0
+    assert np.array_equal(first.left, second.left) and np.array_equal(first.threshold, second.threshold)
+    assert np.array_equal(first.feature[splits], order[second.feature[splits]])
+
+
 def test_exclusive_or_is_split_where_nothing_decreases():
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     model = cf.DecisionTreeClassifier().fit(X, [0, 1, 1, 0])
