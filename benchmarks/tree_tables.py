@@ -75,8 +75,8 @@ def by_command(train: pd.DataFrame, new: pd.DataFrame, target: str, model: list[
     """Predictions of new rows, CPU seconds of the fit, and whether it is proven."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [f"{folder}/train.parquet", f"{folder}/new.parquet"]
-        train.to_parquet(paths[0])
-        new.to_parquet(paths[1])
+        train.to_parquet(paths[0], index=False)
+        new.to_parquet(paths[1], index=False)
         certifit = [sys.executable, "-W", "ignore", "-m", "certifit"]
         fit = [*certifit, "fit", paths[0], "-t", target, "-q", "-o", f"{folder}/out", "--model", *model]
         fit += ["--unseen", "reference", *([] if model == ["auto"] else ["--cv", "0"])]
