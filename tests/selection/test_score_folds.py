@@ -202,16 +202,46 @@ def test_more_than_two_classes_have_a_default_grid_and_folds_without_refits(prob
     assert offered(by_name, rows.source, rounds, classes=rows.classes) is None
 
 
-def test_an_l1_penalty_and_a_named_solver_are_refitted(problem, rng):
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+def test_l1_penalties_share_a_path_with_the_scores_of_refits(kind, l1_ratio, problem, rng):
+    X, z, _ = problem
+    model = MODELS[kind](l1_ratio=l1_ratio, standardize=True)
+    rows = Rows.of(model, X, target(kind, z, rng), rng.integers(0, 3, N).astype(float))
+    candidates = [{"alpha": alpha} for alpha in (0.3, 1e-4, 0.1, 0.03, 0.0)]
+    same(*compared(model, rows, 4, candidates, "neg_log_loss" if kind == "logistic" else None))
+
+
+def test_bounds_and_penalty_factors_share_a_path_with_the_scores_of_refits(problem, rng):
+    X, z, offset = problem
+    X = X / X.std(axis=0)
+    model = cf.PoissonRegressor(l1_ratio=0.9, bounds={"x0": (0, 0.1), "x1": (-0.05, 0)}, penalty_factors={"x2": 0.0})
+    rows = Rows.of(model, X, target("poisson", z, rng), offset=offset)
+    same(*compared(model, rows, 3, [{"alpha": 0.1}, {"alpha": 1e-3}]))
+
+
+def test_l1_penalties_on_many_columns_are_a_path_of_working_sets_per_split(rng):
+    X = rng.normal(size=(60, 450))
+    y = target("logistic", 2 * X[:, 0] - X[:, 1], rng)
+    model = cf.LogisticRegression(l1_ratio=1.0)
+    found, refits = compared(model, Rows.of(model, X, y), 3, [{"alpha": 0.05}, {"alpha": 0.1}], "neg_log_loss")
+    same(found, refits)
+
+
+def test_a_column_that_a_training_set_lacks_has_no_weight_under_an_l1_penalty(problem, rng):
+    X, z, _ = problem
+    X[:, 0] = np.arange(N) < 4
+    cv = [(np.arange(4, N), np.arange(4)), (np.arange(N - 100), np.arange(N - 100, N))]
+    model = cf.PoissonRegressor(l1_ratio=1.0)
+    same(*compared(model, Rows.of(model, X, target("poisson", z, rng)), cv, [{"alpha": 0.01}, {"alpha": 1e-4}]))
+
+
+def test_a_solver_and_a_stop_of_the_users_choice_are_refitted(problem, rng):
     X, z, _ = problem
     y = target("poisson", z, rng)
     rows = Rows.of(cf.PoissonRegressor(), X, y)
     rounds = rounds_of(3, rows.source)
-    for model in (
-        cf.PoissonRegressor(l1_ratio=0.5),
-        cf.PoissonRegressor(solver="lbfgs"),
-        cf.PoissonRegressor(step_tol=1.0),
-    ):
+    for model in (cf.PoissonRegressor(solver="lbfgs"), cf.PoissonRegressor(step_tol=1.0)):
         assert offered(model, rows.source, rounds) is None
 
 

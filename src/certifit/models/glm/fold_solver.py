@@ -1,7 +1,7 @@
 """A generalised linear model on the training rows of every split: sums by cell, and sums of all splits at once.
 
-minimise for every split s   sum_c train[s, c] sum_(i in c) w_i l(y_i, z_i) / W_s + sum_j l2_sj/2 w_j^2
-Where columns are standardised, l2_sj has their variances over the training rows of the split.
+minimise for every split s   sum_c train[s, c] sum_(i in c) w_i l(y_i, z_i) / W_s + sum_j l1_sj |w_j| + l2_sj/2 w_j^2
+Where columns are standardised, l2_sj has their variances over the training rows of the split, l1_sj their roots.
 
 The Hessian of a training set is a sum of those of the cells: one pass gives those of all splits at a common point.
 """
@@ -18,9 +18,12 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.mathematics.penalties import ElasticPenalty, Kinks, minimiser, without_still
 from certifit.minimise.steps import Steps
 from certifit.models.glm import newton
-from certifit.models.glm.newton import ARMIJO, SURE, Chord
+from certifit.models.glm.l1_solver import LEARNT, ProxNewton, WorkingSet, sampled_start, to_state
+from certifit.models.glm.l1_solver import solve as solve_kinked
+from certifit.models.glm.newton import ARMIJO, FLOOR, SURE, Chord, corrected
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
@@ -107,6 +110,10 @@ class FoldLosses:
             held[:, -1, -1] = 1.0  # no step along it, and no flat direction either
         return np.asarray(held)
 
+    def held(self, hessian: Array, has_kinks: bool) -> Array:
+        """A Hessian as steps take it: an L1 penalty leaves out columns that vary by rounding alone."""
+        return without_still(hessian, self.task.scaling.shift) if has_kinks else hessian
+
     def evaluate(self, places: Array, points: Array) -> tuple[Array, Array]:
         """Losses and their gradients of some training sets, each at its own point: one pass."""
         task, every = self.task, self.splits
@@ -119,12 +126,21 @@ class FoldLosses:
             return sums.train * self._unit[places], gradient
 
     def l2(self, alphas: Array) -> Array:
-        """Strengths of the squares of scaled weights for an alpha a split: splits x (columns + 1)."""
+        """Strengths of the squares of scaled weights for an alpha per split: splits x (columns + 1)."""
         strengths = self.task.strengths
         with np.errstate(over="ignore", under="ignore"):
             per_column = alphas[:, None] * (1 - strengths.l1_ratio) * strengths.factors
             strength = np.minimum(per_column * (self.task.scaling.scale * self._spreads) ** 2, LARGEST_PENALTY)
         return np.column_stack([np.where(per_column > 0, strength, 0.0), np.zeros(len(alphas))])
+
+    def kinks(self, alphas: Array) -> list[Kinks]:
+        """L1 strengths and bounds of scaled weights for an alpha per split."""
+        s, scale = self.task.strengths, self.task.scaling.scale
+        with np.errstate(over="ignore", under="ignore"):
+            per_column = alphas[:, None] * s.l1_ratio * s.factors
+            l1 = np.minimum(per_column * scale * self._spreads, LARGEST_PENALTY)
+            lower, upper = s.lower / scale, s.upper / scale
+        return [Kinks.of(ElasticPenalty(of_split, np.zeros_like(scale), lower, upper)) for of_split in l1]
 
     @cached_property
     def _spreads(self) -> Array:
@@ -161,13 +177,17 @@ def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
 #
 # The data part stays while the decrements shrink fast, over several alphas where weights move little. A set whose fit
 # does not come to rest, or whose Hessian is singular, is fitted by itself.
+#
+# With an L1 penalty or bounds a step goes to where the quadratic model of the data with that penalty is least; what the
+# passes tell of the curvature corrects the model (BFGS). The columns with a weight are then those of the alpha before,
+# but for the few that come or go.
 
 ENOUGH = 1e-18  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
 SLOW = 0.003  # a decrement (a square) that shrinks by less renews the Hessians
 CALM = 1e-17  # relative to the objective: a decrement that no longer shrinks is rounding
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
 SMALL = 1e-9  # relative to the objective: steps of this decrement see no change of the curvature
-LEAST_RATE = 1e-6  # that the next step is trusted to have
+LEAST_RATE, LEAST_KINKED = 1e-6, 1e-3  # that the next step is trusted to have; columns that come or go spoil rates
 SHORTEST = 2.0**-12  # of a step
 START = 1e-6  # relative decrement of the fit to all rows that the first alpha starts from
 
@@ -181,6 +201,7 @@ class _Fit:
         self.split, self.point, self.kept = split, point, kept
         self.loss, self.slope, self.matrix = loss, slope, matrix
         self.l2, self.enough = np.zeros_like(point), ENOUGH
+        self.kinks: Kinks | None = None
         self.step, self.length, self.decrement, self.last = np.zeros_like(point), 1.0, np.inf, np.inf
         self.trial = point
         self.is_done = self.is_lost = self.is_slow = False
@@ -188,9 +209,10 @@ class _Fit:
         self._pairs: list[tuple[Array, Array]] = []
         self._chord: Chord | None = None
 
-    def begin(self, l2: Array, enough: float = ENOUGH) -> None:
+    def begin(self, l2: Array, enough: float = ENOUGH, kinks: Kinks | None = None) -> None:
         """A new penalty: the loss stays, the step is as long as the penalty's change asks for."""
         self.l2, self.enough, self.last, self.decrement = l2, enough, np.inf, np.inf
+        self.kinks = kinks
         self.is_done = self.is_lost = self.is_slow = False
         self.is_first, self._chord = True, None
         self.trial = self.point
@@ -204,7 +226,8 @@ class _Fit:
 
     def value(self, loss: float, point: Array) -> float:
         """The objective."""
-        return loss + float((self.l2 * point) @ point) / 2
+        smooth = loss + float((self.l2 * point) @ point) / 2
+        return smooth if self.kinks is None else smooth + self.kinks.size(point)
 
     def receive(self, loss: float, slope: Array) -> bool:
         """Loss and gradient of the data at the trial: step there, or look half as far. Whether it stepped."""
@@ -227,15 +250,22 @@ class _Fit:
         gradient = self.slope + self.l2 * self.point
         if self.kept is not None:
             gradient = np.where(self.kept, gradient, 0.0)
-        solve = self._solver()
-        self.is_lost |= solve.curvature.n_flat > 0
-        self.step, self.length = solve.solve(gradient), 1.0
-        self.decrement = max(float(gradient @ self.step), 0.0)
         here = abs(self.value(self.loss, self.point))
+        if self.kinks is None:
+            solve = self._solver()
+            self.is_lost |= solve.curvature.n_flat > 0
+            self.step = solve.solve(gradient)
+            self.decrement = max(float(gradient @ self.step), 0.0)
+        else:
+            matrix = self._held()
+            self.step = self.point - minimiser(matrix, gradient, self.point, here, self.kinks)
+            self.decrement = max(float(self.step @ matrix @ self.step), 0.0)
+        self.length = 1.0
         if 0 < self.last < np.inf:
             # What is left of the fit of the alpha before spoils the first rate where the penalty hardly changed.
             is_spoilt = self.is_first and self.last <= SMALL * here
-            self.rate = max(min(self.decrement / self.last, self.rate if is_spoilt else 1.0), LEAST_RATE)
+            least = LEAST_RATE if self.kinks is None else LEAST_KINKED
+            self.rate = max(min(self.decrement / self.last, self.rate if is_spoilt else 1.0), least)
             self.is_first = False
         self.is_done = self.decrement * self.rate <= self.enough * here
         self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > self.enough * here
@@ -245,13 +275,18 @@ class _Fit:
             # What the loss and its gradient are there, to the accuracy of the fit: the gradient of the whole is 0.
             self.loss -= float(self.slope @ self.step) - float(self.step @ self.matrix @ self.step) / 2
             self.point, self.slope = self.trial, self.slope - self.matrix @ self.step
-            if self.kept is None:
+            if self.kept is None and self.kinks is None:
                 self.slope = -self.l2 * self.trial
+
+    def _held(self) -> Array:
+        """The Hessian of loss and l2 penalty."""
+        matrix = self.matrix.copy()
+        matrix[np.diag_indices(len(matrix))] += self.l2
+        return matrix
 
     def _solver(self) -> Chord:
         if self._chord is None:
-            matrix = self.matrix.copy()
-            matrix[np.diag_indices(len(matrix))] += self.l2
+            matrix = self._held()
             if self.kept is not None:  # no step along the others
                 matrix[~self.kept], matrix[:, ~self.kept] = 0.0, 0.0
                 matrix[~self.kept, ~self.kept] = 1.0
@@ -261,6 +296,10 @@ class _Fit:
         return self._chord
 
     def _learn(self, move: Array, change: Array) -> None:
+        if self.kinks is not None:
+            if self.decrement > LEARNT * abs(self.value(self.loss, self.point)):
+                self.matrix = corrected(self.matrix, move, change)
+            return
         if self.kept is not None:
             change = np.where(self.kept, change, 0.0)
         self._pairs.append((move, change))
@@ -273,7 +312,12 @@ def common_start(task: GlmTask, alphas: Array, max_iter: int) -> Array:
     """A rough fit of the largest alpha to all rows, where the paths of all rounds start."""
     whole = task_of(task, task.source, float(alphas.mean(axis=1).max()))
     whole.scaling = task.scaling
-    start = newton.descend(whole, newton.sampled_start(whole, max_iter), max_iter, Steps(), enough=START)
+    if whole.is_smooth:
+        start = newton.descend(whole, newton.sampled_start(whole, max_iter), max_iter, Steps(), enough=START)
+    else:
+        steps = ProxNewton(sampled_start(whole, max_iter))
+        steps.descend(whole, max_iter, Steps(), enough=START)
+        start = steps.point
     task.scaling = whole.scaling  # another where the first rows had misled
     return start
 
@@ -282,15 +326,32 @@ def common_start(task: GlmTask, alphas: Array, max_iter: int) -> Array:
 def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> list[list[Weights]]:
     """The fit of every row of alphas (candidates x splits) to every training set, largest alpha first."""
     order = np.argsort(-alphas.mean(axis=1), kind="stable")
-    near = folds.at(start)
-    fits = [_Fit(s, start, float(near.losses[s]), near.slopes[s], near.hessians[s]) for s in range(folds.n_splits)]
+    task, near = folds.task, folds.at(start)
+    has_kinks = not task.at_strength(float(alphas.max())).is_smooth
+    fits = [
+        _Fit(s, start, float(near.losses[s]), near.slopes[s], folds.held(near.hessians[s], has_kinks))
+        for s in range(folds.n_splits)
+    ]
     weights_by_place: list[list[Weights]] = [[] for _ in order]
     for at in order:
-        lost = _settle(folds, fits, folds.l2(alphas[at]))
-        weights_by_place[at] = [folds.task.to_state(fit.point) for fit in fits]
+        lost = _settle(folds, fits, folds.l2(alphas[at]), ENOUGH, folds.kinks(alphas[at]) if has_kinks else None)
+        weights_by_place[at] = [task.strengths.within(task.to_state(fit.point)) for fit in fits]
         for s in np.flatnonzero(lost).tolist():
             weights_by_place[at][s] = _alone(folds.alone(s, float(alphas[at, s])), weights_by_place[at][s], max_iter)
-            fits[s].point, fits[s].loss = folds.task.to_point(weights_by_place[at][s]), np.inf  # seen by the next pass
+            fits[s].point, fits[s].loss = task.to_point(weights_by_place[at][s]), np.inf  # seen by the next pass
+    return weights_by_place
+
+
+def path_of_each(folds: FoldLosses, alphas: Array, max_iter: int) -> list[list[Weights]]:
+    """As `fold_fits` for L1 penalties on many columns: a path of working sets on every training set by itself."""
+    order = np.argsort(-alphas.mean(axis=1), kind="stable")
+    weights_by_place: list[list[Weights]] = [[] for _ in order]
+    for s in range(folds.n_splits):
+        task = folds.alone(s, float(alphas[order[0], s]))
+        columns = WorkingSet(task, task.start())
+        for at in order:
+            strong = task.at_strength(float(alphas[at, s]))
+            weights_by_place[at].append(to_state(strong, columns.descend(strong, max_iter, Steps(), FLOOR)))
     return weights_by_place
 
 
@@ -299,15 +360,19 @@ def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
 
     Without a penalty there may be no minimum: then it ends where a model's own fit does.
     """
+    if not task.is_smooth:
+        return solve_kinked(task, max_iter).state
     if task.strengths.alpha == 0:
         return newton.solve(task, max_iter).state
     return task.to_state(newton.descend(task, task.to_point(state), max_iter, Steps()))
 
 
-def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH) -> Array:
+def _settle(
+    folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH, kinks: Sequence[Kinks] | None = None
+) -> Array:
     """Fit all training sets with a penalty each; which of them are to be fitted by themselves."""
-    for fit, strengths in zip(fits, l2, strict=True):
-        fit.begin(strengths, enough)
+    for fit, strengths, of_fit in zip(fits, l2, [None] * len(fits) if kinks is None else kinks, strict=True):
+        fit.begin(strengths, enough, of_fit)
         fit.is_lost |= not folds.has_start[fit.split]
     for _ in range(MOST_PASSES):
         live = [fit for fit in fits if not (fit.is_done or fit.is_lost)]
@@ -330,7 +395,7 @@ def _settle(folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = 
 def _renew(folds: FoldLosses, fits: Sequence[_Fit], point: Array) -> None:
     matrices = folds.at(point).hessians
     for fit in fits:
-        fit.renew(matrices[fit.split])
+        fit.renew(folds.held(matrices[fit.split], fit.kinks is not None))
 
 
 @one_blas_thread

@@ -28,7 +28,8 @@ from certifit.models.folds import (
     candidates_of,
     shared_work,
 )
-from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits
+from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits, path_of_each
+from certifit.models.glm.l1_solver import is_wide
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.moments import ColumnMoments
@@ -46,7 +47,7 @@ def score_folds(
     """Fits of a grid; None where each is to be fitted by itself. Without rounds: whether there would be any.
 
     Refitted are: other maps for single candidates, gaps whose fills each training set has of its own, a penalised
-    polynomial, an L1 penalty, bounds, a solver, a start or a stop of the user's choice, and too large Hessians.
+    polynomial, a solver, a start or a stop of the user's choice, and too large Hessians, but those of L1 penalties.
     """
     is_mapped_anew = any(map_parameters(candidate) for candidate in candidates_of(grid))
     probe = model_like(model, {})
@@ -55,8 +56,7 @@ def score_folds(
     if mapped is None:
         return None
     if not rounds:
-        is_path = float(model.l1_ratio) == 0 and model.bounds is None
-        return RowFolds(mapped, [], [], {}, model.is_of_classes) if is_path else None
+        return RowFolds(mapped, [], [], {}, model.is_of_classes)
     if isinstance(grid, Candidates):
         return _candidate_folds(probe, source, mapped, rounds, grid.settings)
     return None if probe.basis is not None else _subset_folds(probe, source, mapped, rounds)
@@ -70,14 +70,19 @@ def _candidate_folds(
         tuned = model_like(probe, others)
         task = _task(tuned, mapped)
         alphas = [alpha_of(tuned, candidates[place]) for place in places]
-        if not _is_path(tuned, task, alphas) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
+        by_sets = _is_sparse_path(task, alphas)
+        if not _is_path(tuned, task) or not all(by_sets or fits_in_memory(task.loss, task.size, s) for s in rounds):
             return None
         start = None
         for of_round, splits in zip(states, rounds, strict=True):
             folds = FoldLosses(task, tuned.training_splits(source, splits))
             table = np.array([1.0 / folds.train_weight if a is None else np.full(folds.n_splits, a) for a in alphas])
-            start = common_start(task, table, int(tuned.max_iter)) if start is None else start
-            for place, fits in zip(places, fold_fits(folds, table, start, int(tuned.max_iter)), strict=True):
+            if by_sets:
+                path = path_of_each(folds, table, int(tuned.max_iter))
+            else:
+                start = common_start(task, table, int(tuned.max_iter)) if start is None else start
+                path = fold_fits(folds, table, start, int(tuned.max_iter))
+            for place, fits in zip(places, path, strict=True):
                 of_round[place] = [probe.fold_state(_weights(fit)) for fit in fits]
     return RowFolds(mapped, rounds, states, {}, probe.is_of_classes)
 
@@ -109,7 +114,8 @@ class ScoreSubsets(FoldStates):
 
 def _subset_folds(probe: GlmModel, source: Source, mapped: Source, rounds: Sequence[Splits]) -> ScoreSubsets | None:
     task, alpha = _task(probe, mapped), alpha_of(probe, {})
-    if not _is_path(probe, task, [alpha]) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
+    is_smooth = task.at_strength(1.0 if alpha is None else alpha).is_smooth
+    if not (is_smooth and _is_path(probe, task)) or not all(fits_in_memory(task.loss, task.size, s) for s in rounds):
         return None
     losses = []
     for splits in rounds:
@@ -171,10 +177,14 @@ def _task(model: GlmModel, mapped: Source) -> GlmTask:
     return task
 
 
-def _is_path(model: GlmModel, task: GlmTask, alphas: Sequence[float | None]) -> bool:
-    """Whether the fits are minima of a smooth objective, as the model's own solver finds them."""
-    is_smooth = task.is_smooth and (float(model.l1_ratio) == 0 or all(alpha == 0 for alpha in alphas))
-    return is_smooth and model.start is None and is_auto(model)
+def _is_path(model: GlmModel, task: GlmTask) -> bool:
+    """Whether the fits are minima of a convex objective, as the model's own solver finds them."""
+    return task.loss.is_convex and model.start is None and is_auto(model)
+
+
+def _is_sparse_path(task: GlmTask, alphas: Sequence[float | None]) -> bool:
+    """Whether columns are many and every fit leaves most of them out."""
+    return all(is_wide(task.at_strength(1.0 if alpha is None else alpha)) for alpha in alphas)
 
 
 def is_auto(model: GlmModel) -> bool:

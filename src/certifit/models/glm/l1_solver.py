@@ -30,6 +30,7 @@ from certifit.models.glm.newton import (
     SHORTEST,
     SLOW,
     SURE,
+    corrected,
     is_lost,
     sampled,
 )
@@ -352,7 +353,7 @@ class ProxNewton:
                 return  # no step descends: the floor of the objective
             move, change = lower[0] - self.point, lower[1].gradient - at.gradient
             if lower[1].hessian is None and decrement > LEARNT * value:
-                self._learn(matrix, move, change, task)
+                self._matrix = corrected(matrix, move, change) - np.diag(task.l2)
             falls = lower[1].value + kinks.size(lower[0]) < value
             self.point, at = lower
             if float(np.linalg.norm(move)) < step_tol:
@@ -372,15 +373,6 @@ class ProxNewton:
             self._matrix = without_still(at.hessian, task.scaling.shift) - ridge
         assert self._matrix is not None
         return np.asarray(self._matrix + ridge)
-
-    def _learn(self, matrix: Array, move: Array, change: Array, task: GlmTask) -> None:
-        """The matrix that also explains what a move did to the gradient (BFGS)."""
-        before = matrix @ move
-        product, bent = float(move @ change), float(move @ before)
-        if product > 0 and bent > 0:
-            known = np.where(np.diagonal(matrix) > 0, change, 0.0)
-            learnt = matrix + np.outer(known, known) / product - np.outer(before, before) / bent
-            self._matrix = learnt - np.diag(task.l2)
 
 
 def sampled_start(task: GlmTask, max_iter: int) -> Array:

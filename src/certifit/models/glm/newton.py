@@ -90,6 +90,16 @@ class Chord:
         return step
 
 
+def corrected(matrix: Array, move: Array, change: Array) -> Array:
+    """A Hessian that also explains what a move did to the gradient (BFGS); entries without curvature keep none."""
+    before = matrix @ move
+    product, bent = float(move @ change), float(move @ before)
+    if not (product > 0 and bent > 0):
+        return matrix
+    known = np.where(np.diagonal(matrix) > 0, change, 0.0)
+    return np.asarray(matrix + np.outer(known, known) / product - np.outer(before, before) / bent)
+
+
 def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, to the rounding floor."""
     with unreported():
