@@ -7,11 +7,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer
 from sklearn.feature_selection import SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 import certifit as cf
+from certifit.models.glm.fold_solver import SubsetFits
 from certifit.selection.features.search import RefitSearch
 
 N, D = 600, 9
@@ -125,6 +127,42 @@ def test_subsets_and_scores_on_german_credit_are_those_of_scikit_learn(direction
     assert ours.support_.tolist() == theirs.get_support().tolist()
     scores = cross_val_score(estimator, X[:, theirs.get_support()], y, cv=folds, scoring="neg_log_loss")
     np.testing.assert_allclose(ours.steps_[-1].fold_scores, scores, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_path_on_breast_cancer_is_that_of_refits_of_every_candidate(monkeypatch):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = ((X - X.mean(axis=0)) / X.std(axis=0))[:, ::2]
+    selection = cf.ForwardSelection(cf.LogisticRegression(alpha=1e-3), 6, cv=3, scoring="neg_log_loss")
+    slow = [step.features for step in refitted(monkeypatch, selection, X, y).steps_]
+    no_refits(monkeypatch)
+    assert [step.features for step in selection.fit(X, y).steps_] == slow
+
+
+def test_a_step_far_from_its_second_order_is_not_left_out(rng, monkeypatch):
+    """A column of few huge entries moves scores so far that the second order says little of where it leads."""
+    X = rng.normal(size=(N, 4))
+    X[:, 3] = np.where(rng.random(N) < 0.05, 30.0, 0.0)
+    y = ((X[:, 0] + 2 * (X[:, 3] > 0) + rng.logistic(size=N) / 2) > 0.5).astype(int)
+    selection = cf.ForwardSelection(MODELS["logistic"], 2, cv=3, scoring="neg_log_loss")
+    slow = [step.features for step in refitted(monkeypatch, selection, X, y).steps_]
+    no_refits(monkeypatch)
+    assert [step.features for step in selection.fit(X, y).steps_] == slow
+
+
+def test_one_subset_per_step_is_fitted_to_the_end(problem, rng, monkeypatch):
+    """Those that cannot be best any more go no further."""
+    settled = []
+    inner = SubsetFits.settle
+
+    def counted(self, *given, **options):
+        settled.append(self)
+        return inner(self, *given, **options)
+
+    monkeypatch.setattr(SubsetFits, "settle", counted)
+    X, z = problem
+    cf.ForwardSelection(MODELS["poisson"], 3, cv=3).fit(X, targets("poisson", z, rng))
+    assert sum(len(fits.points()) == 1 for fits in settled) <= 4 and len(settled) <= 7  # with the one of no features
 
 
 def test_a_score_that_training_rows_lack_is_refitted(problem, rng):

@@ -8,7 +8,8 @@ The Hessian of a training set is a sum of those of the cells: one pass gives tho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +40,7 @@ MOST_BYTES = 256 << 20  # of the Hessians of all cells and splits
 class FoldsNear:
     """Losses of all training sets at a common point, their gradients and Hessians; and the Hessians of the cells."""
 
+    point: Array
     losses: Array
     slopes: Array
     hessians: Array
@@ -47,6 +49,8 @@ class FoldsNear:
 
 class FoldLosses:
     """Smooth parts of the objectives of all splits; points are those of the task of all rows."""
+
+    near: FoldsNear  # the last that was made
 
     def __init__(self, task: GlmTask, splits: Splits) -> None:
         self.task, self.splits = task, splits
@@ -89,7 +93,9 @@ class FoldLosses:
         slopes = train @ by_cell.gradient
         if not self.task.fit_intercept:
             slopes[:, -1] = 0.0
-        return FoldsNear(train @ by_cell.value, slopes, self._combined(train, by_cell.hessian), by_cell.hessian)
+        hessians = self._combined(train, by_cell.hessian)
+        self.near = FoldsNear(point, train @ by_cell.value, slopes, hessians, by_cell.hessian)
+        return self.near
 
     def validation_slopes(self, points: Array) -> Array:
         """Gradients of the mean losses of the validation rows, each split at its own point: one pass."""
@@ -114,8 +120,11 @@ class FoldLosses:
         """A Hessian as steps take it: an L1 penalty leaves out columns that vary by rounding alone."""
         return without_still(hessian, self.task.scaling.shift) if has_kinks else hessian
 
-    def evaluate(self, places: Array, points: Array) -> tuple[Array, Array]:
-        """Losses and their gradients of some training sets, each at its own point: one pass."""
+    def evaluate(self, places: Array, points: Array) -> tuple[Array, Array, Array]:
+        """Losses and their gradients of some training sets, each at its own point, and mean losses of validation rows.
+
+        One pass.
+        """
         task, every = self.task, self.splits
         splits = Splits(every.cells, every.train[places], every.validation[places])
         sums = fold_oracle(task.source, FoldsAt(task.loss, task.scaling, splits, points))
@@ -123,7 +132,8 @@ class FoldLosses:
             gradient = sums.gradient.T * self._unit[places, None]
             if not task.fit_intercept:
                 gradient[:, -1] = 0.0
-            return sums.train * self._unit[places], gradient
+            held_out = sums.validation / np.where(sums.weight > 0, sums.weight, 1.0)
+            return sums.train * self._unit[places], gradient, held_out
 
     def l2(self, alphas: Array) -> Array:
         """Strengths of the squares of scaled weights for an alpha per split: splits x (columns + 1)."""
@@ -184,10 +194,12 @@ def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
 
 ENOUGH = 1e-18  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
 SLOW = 0.003  # a decrement (a square) that shrinks by less renews the Hessians
-CALM = 1e-17  # relative to the objective: a decrement that no longer shrinks is rounding
+CALM = 1e-17  # relative to the objective: a decrement that shrinks slowly is rounding
+APART = 0.1  # of the distance of sets from their mean: a mean that moved by less asks for no new Hessians
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
 SMALL = 1e-9  # relative to the objective: steps of this decrement see no change of the curvature
 LEAST_RATE, LEAST_KINKED = 1e-6, 1e-3  # that the next step is trusted to have; columns that come or go spoil rates
+FAST = 0.1  # a decrement that shrinks to less tells by its step what the rest of the way changes
 SHORTEST = 2.0**-12  # of a step
 START = 1e-6  # relative decrement of the fit to all rows that the first alpha starts from
 
@@ -203,7 +215,10 @@ class _Fit:
         self.l2, self.enough = np.zeros_like(point), ENOUGH
         self.kinks: Kinks | None = None
         self.step, self.length, self.decrement, self.last = np.zeros_like(point), 1.0, np.inf, np.inf
-        self.trial = point
+        self.trial, self.held_out = (
+            point,
+            np.inf,
+        )  # the mean loss of the validation rows at the last point that was seen
         self.is_done = self.is_lost = self.is_slow = False
         self.rate, self.is_first = 1.0, True
         self._pairs: list[tuple[Array, Array]] = []
@@ -229,8 +244,8 @@ class _Fit:
         smooth = loss + float((self.l2 * point) @ point) / 2
         return smooth if self.kinks is None else smooth + self.kinks.size(point)
 
-    def receive(self, loss: float, slope: Array) -> bool:
-        """Loss and gradient of the data at the trial: step there, or look half as far. Whether it stepped."""
+    def receive(self, loss: float, slope: Array, held_out: float) -> bool:
+        """What the data say at the trial: step there, or look half as far. Whether it stepped."""
         is_first = not np.isfinite(self.loss)
         before, after = self.value(self.loss, self.point), self.value(loss, self.trial)
         wanted = before - ARMIJO * self.length * self.decrement + SURE * abs(before)
@@ -242,7 +257,7 @@ class _Fit:
         if not is_first:
             self._learn(self.trial - self.point, slope - self.slope)
         self.last = self.decrement
-        self.point, self.loss, self.slope = self.trial, loss, slope
+        self.point, self.loss, self.slope, self.held_out = self.trial, loss, slope, held_out
         return True
 
     def aim(self) -> None:
@@ -368,9 +383,17 @@ def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
 
 
 def _settle(
-    folds: FoldLosses, fits: Sequence[_Fit], l2: Array, enough: float = ENOUGH, kinks: Sequence[Kinks] | None = None
+    folds: FoldLosses,
+    fits: Sequence[_Fit],
+    l2: Array,
+    enough: float = ENOUGH,
+    kinks: Sequence[Kinks] | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Array:
-    """Fit all training sets with a penalty each; which of them are to be fitted by themselves."""
+    """Fit all training sets with a penalty each; which of them are to be fitted by themselves.
+
+    is_over: asked after every pass whether the rest of the way is of no interest.
+    """
     for fit, strengths, of_fit in zip(fits, l2, [None] * len(fits) if kinks is None else kinks, strict=True):
         fit.begin(strengths, enough, of_fit)
         fit.is_lost |= not folds.has_start[fit.split]
@@ -380,16 +403,28 @@ def _settle(
             break
         places, trials = np.array([fit.split for fit in live]), np.array([fit.trial for fit in live])
         moved = []
-        for fit, loss, slope in zip(live, *folds.evaluate(places, trials), strict=True):
-            if fit.receive(float(loss), slope):
+        for fit, loss, slope, held_out in zip(live, *folds.evaluate(places, trials), strict=True):
+            if fit.receive(float(loss), slope, float(held_out)):
                 fit.aim()
                 moved.append(fit)
-        if any(fit.is_slow and not fit.is_done for fit in moved):
+        if is_over():
+            return np.array([fit.is_lost for fit in fits])
+        if any(fit.is_slow and not fit.is_done for fit in moved) and _has_moved(folds, moved):
             _renew(folds, fits, np.mean([fit.point for fit in moved], axis=0))
             for fit in moved:
                 if not fit.is_done:
                     fit.aim()
     return np.array([fit.is_lost or not fit.is_done for fit in fits])
+
+
+def _has_moved(folds: FoldLosses, fits: Sequence[_Fit]) -> bool:
+    """Whether the mean point is far from that of the last Hessians, beside how far the sets are from each other.
+
+    Else new Hessians would be the same: what the passes told of each set's own is worth more.
+    """
+    points = np.array([fit.point for fit in fits])
+    mean = points.mean(axis=0)
+    return bool(np.linalg.norm(mean - folds.near.point) > APART * np.linalg.norm(points - mean, axis=1).max())
 
 
 def _renew(folds: FoldLosses, fits: Sequence[_Fit], point: Array) -> None:
@@ -398,23 +433,76 @@ def _renew(folds: FoldLosses, fits: Sequence[_Fit], point: Array) -> None:
         fit.renew(folds.held(matrices[fit.split], fit.kinks is not None))
 
 
-@one_blas_thread
-def subset_points(
-    folds: FoldLosses, l2: Array, starts: Array, kept: Array, hessians: Array, enough: float = ENOUGH
-) -> Array:
-    """Minimisers of subsets of columns on every training set: subsets x splits x (columns + 1).
+class SubsetFits:
+    """Minimisers of subsets of columns on every training set, on their way.
 
-    starts: points to look at first, of the same shape. kept: subsets x (columns + 1), the intercept among them.
-    hessians: of the training sets, near the starts. Raises Unsettled where a subset is to be fitted by itself.
+    starts: points to look at first, subsets x splits x (columns + 1). kept: subsets x (columns + 1), the intercept
+    among them. hessians: of the training sets, near the starts. ways: decrements of the steps that led to the starts.
     """
-    fits = [
-        _Fit(s, point, np.inf, np.zeros_like(point), hessians[s], columns)
-        for columns, points in zip(kept, starts, strict=True)
-        for s, point in enumerate(points)
-    ]
-    if _settle(folds, fits, np.tile(l2, (len(starts), 1)), enough).any():
-        raise Unsettled
-    return np.array([fit.point for fit in fits]).reshape(starts.shape)
+
+    def __init__(
+        self, folds: FoldLosses, l2: Array, starts: Array, kept: Array, hessians: Array, ways: Array | None = None
+    ) -> None:
+        self.folds, self._l2 = folds, l2
+        self._ways = np.zeros(starts.shape[:2]) if ways is None else ways
+        self._fits = [
+            [_Fit(s, point, np.inf, np.zeros_like(point), hessians[s], columns) for s, point in enumerate(points)]
+            for columns, points in zip(kept, starts, strict=True)
+        ]
+
+    def only(self, subset: int) -> SubsetFits:
+        """One of the subsets."""
+        one = copy(self)
+        one._fits, one._ways = [self._fits[subset]], self._ways[[subset]]
+        for fit in one._fits[0]:
+            fit.loss = np.inf if fit.is_done else fit.loss  # of a model that is too rough to go on with
+        return one
+
+    def points(self) -> Array:
+        """Where the fits are: subsets x splits x (columns + 1)."""
+        return np.array([[fit.point for fit in fits] for fits in self._fits])
+
+    def slopes(self) -> Array:
+        """Gradients of the training losses there, of the same shape."""
+        return np.array([[fit.slope for fit in fits] for fits in self._fits])
+
+    @one_blas_thread
+    def settle(
+        self, enough: float = ENOUGH, is_fresh: bool = False, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Go on to the minima, is_fresh: with new Hessians; Unsettled where a subset is to be fitted by itself."""
+        fits = [fit for of_subset in self._fits for fit in of_subset]
+        if is_fresh:
+            _renew(self.folds, fits, np.mean([fit.point for fit in fits], axis=0))
+        l2 = np.tile(self._l2, (len(self._fits), 1))
+        if _settle(self.folds, fits, l2, enough, is_over=is_over).any():
+            raise Unsettled
+
+    def leave_out(self, subset: int) -> None:
+        """Go no further with a subset."""
+        for fit in self._fits[subset]:
+            fit.is_done = True
+
+    def expected(self, base: Array, slopes: Array, hessians: Array) -> tuple[Array, Array]:
+        """Mean losses of the validation rows that each subset will end with, and the sizes of what is still to come.
+
+        base: splits x (columns + 1), points where the validation losses have these slopes and Hessians. The sizes are
+        infinite where steps do not shrink fast: what they lead to is not known.
+        """
+        losses, doubts = [], []
+        for fits, ways in zip(self._fits, self._ways, strict=True):
+            loss = doubt = 0.0
+            for fit, point, slope, hessian, way in zip(fits, base, slopes, hessians, ways, strict=True):
+                seen = fit.point + fit.step if fit.is_done else fit.point
+                first = float((slope + hessian @ (seen - point)) @ fit.step)
+                second = float(fit.step @ hessian @ fit.step) / 2
+                loss += fit.held_out - first + second
+                before = fit.last if fit.last < np.inf else way
+                is_sure = fit.length == 1.0 and fit.decrement <= FAST * before
+                doubt += abs(first) + second if is_sure else np.inf
+            losses.append(loss / len(fits))
+            doubts.append(doubt / len(fits))
+        return np.array(losses), np.array(doubts)
 
 
 class Unsettled(Exception):

@@ -1,13 +1,15 @@
 """Forward and backward paths of generalised linear models without refits of every candidate.
 
-At the fits of the chosen features, two passes give the gradients of all columns on the training and the validation
-rows of all folds, and one the Hessians. To second order the weights move, with a feature B added or dropped, by
+At the fits of the chosen features, one pass gives the gradients of all columns on the validation rows of all folds
+and one the Hessians. To second order the weights move, with a feature B added or dropped, by
 
     added (Rao's step):      S d_B = -g_B, S = H_BB - H_BA H_AA^-1 H_AB;   d_A = -H_AA^-1 H_AB d_B
     dropped (Wald's step):   d_A = -(H_AA^-1)_AB ((H_AA^-1)_BB)^-1 w_B
 
-and the mean loss of the validation rows by g_v'd + d'H_v d / 2. The most promising few are fitted exactly on every
-fold, and the best score on validation rows decides among them.
+and the mean loss of the validation rows by g_v'd + d'H_v d / 2. The most promising few go on towards their fits on
+every fold. Where the score is the model's loss, one that what is left of its way cannot make the best goes no further,
+and the last one wins; else all are fitted, and the best score on validation rows decides. The subset that wins is
+fitted to the end: the scores of the path are those of its fits.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Subsets
-from certifit.models.glm.fold_solver import subset_points
+from certifit.models.glm.fold_solver import FoldsNear, SubsetFits
 from certifit.models.glm.folds import ScoreSubsets
 from certifit.runtime import one_blas_thread
 from certifit.selection.features.features import Feature
@@ -57,11 +59,15 @@ def score_search(
     places = {name: place for place, name in enumerate(subsets.task.source.names)}
     groups = subsets.groups or {name: [made] for name, made in zip(names, places, strict=False)}
     blocks = [[places[made] for c in feature.columns for made in groups.get(names[c], [])] for feature in features]
-    return ScoreSearch(subsets, [feature.name for feature in features], blocks, (scoring, rows.classes))
+    is_loss = scoring == ("neg_log_loss" if rows.classes is not None else estimator.default_scoring)
+    return ScoreSearch(subsets, [feature.name for feature in features], blocks, (scoring, rows.classes), is_loss)
 
 
 class ScoreSearch:
-    """A path from the fits of subsets on all folds. blocks: the columns that each feature stands for."""
+    """A path from the fits of subsets on all folds. blocks: the columns that each feature stands for.
+
+    is_loss: whether the score is the loss that the model minimises.
+    """
 
     def __init__(
         self,
@@ -69,13 +75,15 @@ class ScoreSearch:
         names: list[str],
         blocks: list[list[int]],
         scored_by: tuple[Scoring, Array | None],
+        is_loss: bool,
     ) -> None:
         self.names, self.blocks = names, blocks
         self.notes: list[str] = []
         self._subsets, self._rounds, self._scored_by = subsets, subsets.rounds, scored_by
-        self._size = subsets.task.size
+        self._size, self._is_loss = subsets.task.size, is_loss
         self._points: dict[tuple[int, ...], list[Array]] = {}  # of every round: splits x (columns + 1)
-        self._rough: dict[tuple[int, ...], list[tuple[Array, Array]]] = {}  # points nearly there, Hessians near them
+        self._last: dict[tuple[int, ...], list[Array]] = {}  # training slopes at the points made last
+        self._rough: dict[tuple[int, ...], list[SubsetFits]] = {}  # fits on their way
 
     @one_blas_thread
     def scores(self, subsets: Sequence[Sequence[int]]) -> list[Scores]:
@@ -108,60 +116,76 @@ class ScoreSearch:
         few = np.argsort(-starts.gain, kind="stable")[:FEW]
         least = starts.gain[few[0]] - DOUBT * starts.terms[few[0]]
         few = np.sort(few[starts.gain[few] + DOUBT * starts.terms[few] >= least])
-        for r, round_ in enumerate(self._rounds):
-            kept = np.array([self._kept(subsets[i]) for i in few])
-            points = subset_points(round_.folds, round_.l2, starts.points[r][few], kept, starts.hessians[r], ROUGH)
-            for i, point in zip(few, points, strict=True):
-                self._rough.setdefault(subsets[i], []).append((point, starts.hessians[r]))
-        compared = [[point for point, _ in self._rough[subsets[i]]] for i in few]
-        means = self._scored(compared)[1].mean(axis=1)
+        kept = np.array([self._kept(subsets[i]) for i in few])
+        fits = [
+            SubsetFits(of_round.folds, of_round.l2, points[few], kept, near.hessians, ways[few])
+            for of_round, points, near, ways in zip(self._rounds, starts.points, starts.near, starts.ways, strict=True)
+        ]
+        left = np.arange(len(few))
+        if len(fits) == 1 and len(few) > 1 and self._is_loss:
+            race = _Race(fits[0], starts)
+            fits[0].settle(ROUGH, is_over=race.is_over)
+            left = np.flatnonzero(race.is_left)
+        elif len(few) > 1:
+            for of_round in fits:
+                of_round.settle(ROUGH)
+        best = int(left[0]) if len(left) == 1 else self._best_scored(left, [of_round.points() for of_round in fits])
+        self._rough = {subsets[few[best]]: [of_round.only(best) for of_round in fits]}
+        return moves[int(few[best])]
+
+    def _best_scored(self, left: Array, points: list[Array]) -> int:
+        """The subset of the best mean score."""
+        means = self._scored([[of_round[i] for of_round in points] for i in left])[1].mean(axis=1)
         if np.isnan(means).all():
-            raise ValueError(f"No subset of {len(subsets[0])} features has a score: all are NaN.")
+            raise ValueError("No subset of the columns has a score: all are NaN.")
         top = np.nanmax(means)
-        return moves[int(few[np.flatnonzero(means >= top - EQUAL * abs(top))[0]])]
+        return int(left[np.flatnonzero(means >= top - EQUAL * abs(top))[0]])
 
     def _fit(self, subset: tuple[int, ...]) -> list[Array]:
-        """The fits of a subset on all splits of every round."""
+        """The fits of a subset on all splits of every round; the next step starts from the last that were asked for."""
         if subset not in self._points:
-            points, kept = [], self._kept(subset)[None, :]
-            for of_round, (start, hessians) in zip(
-                self._rounds, self._rough.get(subset) or self._starts(), strict=True
-            ):
-                points.append(subset_points(of_round.folds, of_round.l2, start[None], kept, hessians)[0])
-            self._points[subset] = points
-            self._rough.clear()
+            rough = self._rough.get(subset) or self._starts(subset)
+            for of_round in rough:
+                of_round.settle(is_fresh=True)
+            self._points[subset] = [of_round.points()[0] for of_round in rough]
+            self._last = {subset: [of_round.slopes()[0] for of_round in rough]}
+            self._rough = {}
         return self._points[subset]
 
-    def _starts(self) -> list[tuple[Array, Array]]:
-        """No weights, and the Hessians there."""
-        points = [of_round.folds.task.start() for of_round in self._rounds]
-        return [
-            (np.tile(point, (of_round.folds.n_splits, 1)), of_round.folds.at(point).hessians)
-            for of_round, point in zip(self._rounds, points, strict=True)
-        ]
+    def _starts(self, subset: tuple[int, ...]) -> list[SubsetFits]:
+        """Fits that start at no weights."""
+        kept, starts = self._kept(subset)[None, :], []
+        for of_round in self._rounds:
+            point = of_round.folds.task.start()
+            hessians = np.zeros((of_round.folds.n_splits, len(point), len(point)))  # those there are made first
+            points = np.tile(point, (1, of_round.folds.n_splits, 1))
+            starts.append(SubsetFits(of_round.folds, of_round.l2, points, kept, hessians))
+        return starts
 
     def _moved(self, chosen: tuple[int, ...], moves: Sequence[int], rule: _Step) -> _Moves:
         """Gains of all moves on validation rows, summed over the folds, and where each leads, to second order."""
-        gain, terms, starts, near = np.zeros(len(moves)), np.zeros(len(moves)), [], []
-        kept = np.flatnonzero(self._kept(chosen))
-        for of_round, points in zip(self._rounds, self._fit(chosen), strict=True):
-            slopes = of_round.folds.evaluate(np.arange(of_round.folds.n_splits), points)[1]
-            near_here = of_round.folds.at(points.mean(axis=0))
-            held_out = of_round.folds.validation_slopes(points), of_round.folds.validation_hessians(near_here)
-            held = np.repeat(points[None], len(moves), axis=0)
+        gain, terms = np.zeros(len(moves)), np.zeros(len(moves))
+        kept, blocks = np.flatnonzero(self._kept(chosen)), [np.array(self.blocks[move]) for move in moves]
+        base, moved = self._fit(chosen), _Moves(gain, terms, [], [], [], [], [])
+        for of_round, points, slopes in zip(self._rounds, base, self._last[chosen], strict=True):
+            folds = of_round.folds
+            held_out = folds.validation_slopes(points), folds.validation_hessians(folds.near)
+            ends, ways = np.empty((len(moves), *points.shape)), np.empty((len(moves), len(points)))
             for s, point in enumerate(points):
-                matrix = near_here.hessians[s] + np.diag(of_round.l2[s])
+                matrix = folds.near.hessians[s] + np.diag(of_round.l2[s])
                 gradient = slopes[s] + of_round.l2[s] * point
-                solver = Curvature(matrix[np.ix_(kept, kept)])
-                for i, move in enumerate(moves):
-                    held[i, s] = rule(solver, matrix, gradient, point, kept, np.array(self.blocks[move]))
-                moved = held[:, s] - point
-                first, second = moved @ held_out[0][s], np.einsum("mi,mi->m", moved, moved @ held_out[1][s]) / 2
+                ends[:, s] = rule(Curvature(matrix[np.ix_(kept, kept)]), matrix, gradient, point, kept, blocks)
+                steps = ends[:, s] - point
+                ways[:, s] = np.einsum("mi,mi->m", steps, steps @ matrix)
+                first, second = steps @ held_out[0][s], np.einsum("mi,mi->m", steps, steps @ held_out[1][s]) / 2
                 gain -= first + second
                 terms += np.abs(first) + second
-            starts.append(held)
-            near.append(near_here.hessians)
-        return _Moves(gain, terms, starts, near)
+            moved.base.append(points)
+            moved.points.append(ends)
+            moved.ways.append(ways)
+            moved.near.append(folds.near)
+            moved.held_out.append(held_out)
+        return moved
 
     def _scored(self, subsets: Sequence[list[Array]], with_training: bool = False) -> tuple[Array | None, Array]:
         """Scores of subsets, given by the points of every round."""
@@ -179,33 +203,72 @@ class ScoreSearch:
 
 @dataclass(frozen=True)
 class _Moves:
-    """Of every move its gain and the sizes of its terms; of every round where it leads, and the Hessians near there."""
+    """Of every move its gain and the sizes of its terms; of every round where they begin, where each leads, and there
+
+    the Hessians, and the slopes and Hessians of the validation losses.
+    """
 
     gain: Array
     terms: Array
+    base: list[Array]
     points: list[Array]
-    hessians: list[Array]
+    ways: list[Array]  # decrements of the steps that lead there
+    near: list[FoldsNear]
+    held_out: list[tuple[Array, Array]]
 
 
-_Step = Callable[[Curvature, Array, Array, Array, Array, Array], Array]
+class _Race:
+    """Moves on their way to their fits: who cannot be best any more is left where it is.
+
+    The validation loss that a fit will end with is known to the size of what its next step changes of it.
+    """
+
+    def __init__(self, fits: SubsetFits, starts: _Moves) -> None:
+        self._fits, self._base, self._held_out = fits, starts.base[0], starts.held_out[0]
+        self.is_left = np.ones(len(fits.points()), dtype=bool)
+
+    def is_over(self) -> bool:
+        """Whether one is left, after a pass."""
+        losses, doubts = self._fits.expected(self._base, *self._held_out)
+        least = np.min((losses + doubts)[self.is_left])
+        behind = self.is_left & (losses - doubts > least + EQUAL * abs(least))
+        for subset in np.flatnonzero(behind).tolist():
+            self._fits.leave_out(subset)
+        self.is_left &= ~behind
+        return int(self.is_left.sum()) == 1
 
 
-def _added(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:
-    """Where a feature leads that is added."""
-    across = solver.solve(matrix[np.ix_(kept, block)])
-    remaining = matrix[np.ix_(block, block)] - matrix[np.ix_(block, kept)] @ across
-    step = Curvature((remaining + remaining.T) / 2).solve(gradient[block])
-    moved = point.copy()
-    moved[block] -= step
-    moved[kept] += across @ step
-    return moved
+_Step = Callable[[Curvature, Array, Array, Array, Array, list[Array]], Array]
 
 
-def _dropped(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, block: Array) -> Array:
-    """Where dropping a feature leads."""
-    dropped = np.flatnonzero(np.isin(kept, block))
-    inverse = solver.inverse[:, dropped]
-    moved = point.copy()
-    moved[kept] -= inverse @ Curvature(inverse[dropped]).solve(point[kept[dropped]])
-    moved[block] = 0.0
-    return moved
+def _added(solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, blocks: list[Array]) -> Array:
+    """Where each feature leads that is added, to second order: features x (columns + 1)."""
+    ends = np.tile(point, (len(blocks), 1))
+    if all(len(block) == 1 for block in blocks):
+        columns = np.concatenate(blocks)
+        across = solver.solve(matrix[np.ix_(kept, columns)])
+        curved = matrix[columns, columns] - np.einsum("kj,kj->j", matrix[np.ix_(kept, columns)], across)
+        steps = np.divide(gradient[columns], curved, out=np.zeros(len(columns)), where=curved > 0)
+        ends[:, kept] += (across * steps).T
+        ends[np.arange(len(columns)), columns] -= steps
+        return ends
+    for end, block in zip(ends, blocks, strict=True):
+        across = solver.solve(matrix[np.ix_(kept, block)])
+        curved = matrix[np.ix_(block, block)] - matrix[np.ix_(block, kept)] @ across
+        step = Curvature((curved + curved.T) / 2).solve(gradient[block])
+        end[block] -= step
+        end[kept] += across @ step
+    return ends
+
+
+def _dropped(
+    solver: Curvature, matrix: Array, gradient: Array, point: Array, kept: Array, blocks: list[Array]
+) -> Array:
+    """Where dropping each feature leads."""
+    ends = np.tile(point, (len(blocks), 1))
+    for end, block in zip(ends, blocks, strict=True):
+        dropped = np.flatnonzero(np.isin(kept, block))
+        inverse = solver.inverse[:, dropped]
+        end[kept] -= inverse @ Curvature(inverse[dropped]).solve(point[kept[dropped]])
+        end[block] = 0.0
+    return ends
