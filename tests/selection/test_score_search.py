@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
 import certifit as cf
-from certifit.models.glm.fold_solver import SubsetFits
+from certifit.models.glm.subset_fits import SubsetFits
 from certifit.selection.features.search import RefitSearch
 
 N, D = 600, 9

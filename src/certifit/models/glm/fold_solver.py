@@ -9,7 +9,6 @@ The Hessian of a training set is a sum of those of the cells: one pass gives tho
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -199,12 +198,11 @@ APART = 0.1  # of the distance of sets from their mean: a mean that moved by les
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
 SMALL = 1e-9  # relative to the objective: steps of this decrement see no change of the curvature
 LEAST_RATE, LEAST_KINKED = 1e-6, 1e-3  # that the next step is trusted to have; columns that come or go spoil rates
-FAST = 0.1  # a decrement that shrinks to less tells by its step what the rest of the way changes
 SHORTEST = 2.0**-12  # of a step
 START = 1e-6  # relative decrement of the fit to all rows that the first alpha starts from
 
 
-class _Fit:
+class FoldFit:
     """One training set on its way: the point, loss and gradient of the data there, and where to look next."""
 
     def __init__(
@@ -344,12 +342,12 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
     task, near = folds.task, folds.at(start)
     has_kinks = not task.at_strength(float(alphas.max())).is_smooth
     fits = [
-        _Fit(s, start, float(near.losses[s]), near.slopes[s], folds.held(near.hessians[s], has_kinks))
+        FoldFit(s, start, float(near.losses[s]), near.slopes[s], folds.held(near.hessians[s], has_kinks))
         for s in range(folds.n_splits)
     ]
     weights_by_place: list[list[Weights]] = [[] for _ in order]
     for at in order:
-        lost = _settle(folds, fits, folds.l2(alphas[at]), ENOUGH, folds.kinks(alphas[at]) if has_kinks else None)
+        lost = settle(folds, fits, folds.l2(alphas[at]), ENOUGH, folds.kinks(alphas[at]) if has_kinks else None)
         weights_by_place[at] = [task.strengths.within(task.to_state(fit.point)) for fit in fits]
         for s in np.flatnonzero(lost).tolist():
             weights_by_place[at][s] = _alone(folds.alone(s, float(alphas[at, s])), weights_by_place[at][s], max_iter)
@@ -382,9 +380,9 @@ def _alone(task: GlmTask, state: Weights, max_iter: int) -> Weights:
     return task.to_state(newton.descend(task, task.to_point(state), max_iter, Steps()))
 
 
-def _settle(
+def settle(
     folds: FoldLosses,
-    fits: Sequence[_Fit],
+    fits: Sequence[FoldFit],
     l2: Array,
     enough: float = ENOUGH,
     kinks: Sequence[Kinks] | None = None,
@@ -410,14 +408,14 @@ def _settle(
         if is_over():
             return np.array([fit.is_lost for fit in fits])
         if any(fit.is_slow and not fit.is_done for fit in moved) and _has_moved(folds, moved):
-            _renew(folds, fits, np.mean([fit.point for fit in moved], axis=0))
+            renew_hessians(folds, fits, np.mean([fit.point for fit in moved], axis=0))
             for fit in moved:
                 if not fit.is_done:
                     fit.aim()
     return np.array([fit.is_lost or not fit.is_done for fit in fits])
 
 
-def _has_moved(folds: FoldLosses, fits: Sequence[_Fit]) -> bool:
+def _has_moved(folds: FoldLosses, fits: Sequence[FoldFit]) -> bool:
     """Whether the mean point is far from that of the last Hessians, beside how far the sets are from each other.
 
     Else new Hessians would be the same: what the passes told of each set's own is worth more.
@@ -427,83 +425,8 @@ def _has_moved(folds: FoldLosses, fits: Sequence[_Fit]) -> bool:
     return bool(np.linalg.norm(mean - folds.near.point) > APART * np.linalg.norm(points - mean, axis=1).max())
 
 
-def _renew(folds: FoldLosses, fits: Sequence[_Fit], point: Array) -> None:
+def renew_hessians(folds: FoldLosses, fits: Sequence[FoldFit], point: Array) -> None:
+    """Make the Hessians of all training sets anew, at a common point: one pass."""
     matrices = folds.at(point).hessians
     for fit in fits:
         fit.renew(folds.held(matrices[fit.split], fit.kinks is not None))
-
-
-class SubsetFits:
-    """Minimisers of subsets of columns on every training set, on their way.
-
-    starts: points to look at first, subsets x splits x (columns + 1). kept: subsets x (columns + 1), the intercept
-    among them. hessians: of the training sets, near the starts. ways: decrements of the steps that led to the starts.
-    """
-
-    def __init__(
-        self, folds: FoldLosses, l2: Array, starts: Array, kept: Array, hessians: Array, ways: Array | None = None
-    ) -> None:
-        self.folds, self._l2 = folds, l2
-        self._ways = np.zeros(starts.shape[:2]) if ways is None else ways
-        self._fits = [
-            [_Fit(s, point, np.inf, np.zeros_like(point), hessians[s], columns) for s, point in enumerate(points)]
-            for columns, points in zip(kept, starts, strict=True)
-        ]
-
-    def only(self, subset: int) -> SubsetFits:
-        """One of the subsets."""
-        one = copy(self)
-        one._fits, one._ways = [self._fits[subset]], self._ways[[subset]]
-        for fit in one._fits[0]:
-            fit.loss = np.inf if fit.is_done else fit.loss  # of a model that is too rough to go on with
-        return one
-
-    def points(self) -> Array:
-        """Where the fits are: subsets x splits x (columns + 1)."""
-        return np.array([[fit.point for fit in fits] for fits in self._fits])
-
-    def slopes(self) -> Array:
-        """Gradients of the training losses there, of the same shape."""
-        return np.array([[fit.slope for fit in fits] for fits in self._fits])
-
-    @one_blas_thread
-    def settle(
-        self, enough: float = ENOUGH, is_fresh: bool = False, is_over: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Go on to the minima, is_fresh: with new Hessians; Unsettled where a subset is to be fitted by itself."""
-        fits = [fit for of_subset in self._fits for fit in of_subset]
-        if is_fresh:
-            _renew(self.folds, fits, np.mean([fit.point for fit in fits], axis=0))
-        l2 = np.tile(self._l2, (len(self._fits), 1))
-        if _settle(self.folds, fits, l2, enough, is_over=is_over).any():
-            raise Unsettled
-
-    def leave_out(self, subset: int) -> None:
-        """Go no further with a subset."""
-        for fit in self._fits[subset]:
-            fit.is_done = True
-
-    def expected(self, base: Array, slopes: Array, hessians: Array) -> tuple[Array, Array]:
-        """Mean losses of the validation rows that each subset will end with, and the sizes of what is still to come.
-
-        base: splits x (columns + 1), points where the validation losses have these slopes and Hessians. The sizes are
-        infinite where steps do not shrink fast: what they lead to is not known.
-        """
-        losses, doubts = [], []
-        for fits, ways in zip(self._fits, self._ways, strict=True):
-            loss = doubt = 0.0
-            for fit, point, slope, hessian, way in zip(fits, base, slopes, hessians, ways, strict=True):
-                seen = fit.point + fit.step if fit.is_done else fit.point
-                first = float((slope + hessian @ (seen - point)) @ fit.step)
-                second = float(fit.step @ hessian @ fit.step) / 2
-                loss += fit.held_out - first + second
-                before = fit.last if fit.last < np.inf else way
-                is_sure = fit.length == 1.0 and fit.decrement <= FAST * before
-                doubt += abs(first) + second if is_sure else np.inf
-            losses.append(loss / len(fits))
-            doubts.append(doubt / len(fits))
-        return np.array(losses), np.array(doubts)
-
-
-class Unsettled(Exception):
-    """A fit that chord steps of all sets together do not find."""

@@ -24,8 +24,9 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Subsets
-from certifit.models.glm.fold_solver import FoldsNear, SubsetFits
+from certifit.models.glm.fold_solver import FoldsNear
 from certifit.models.glm.folds import ScoreSubsets
+from certifit.models.glm.subset_fits import SubsetFits
 from certifit.runtime import one_blas_thread
 from certifit.selection.features.features import Feature
 from certifit.selection.features.search import Scores

@@ -32,7 +32,7 @@ from certifit.data.user_input import (
 )
 from certifit.models.adapter import where_inner_has
 from certifit.models.certificate import Certificate
-from certifit.models.glm.fold_solver import Unsettled
+from certifit.models.glm.subset_fits import Unsettled
 from certifit.runtime import one_blas_thread
 from certifit.selection.features.features import Feature, Step, Wish, features_of, fixed_of, frame_of
 from certifit.selection.features.score_search import score_search
