@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from certifit import cli
 from certifit.cli import words
+from certifit.cli.fit import _say_if_long
 from certifit.models.table import LEARNERS
 from certifit.report.shell import as_options
 
@@ -119,3 +121,25 @@ def test_without_a_target_the_columns_are_named(tmp_path):
     (tmp_path / "rows.csv").write_text("size,price\n1,2\n2,5\n")
     result = CliRunner().invoke(cli.main, ["fit", str(tmp_path / "rows.csv")])
     assert result.exit_code == 2 and "--target" in result.output and "'size', 'price'" in result.output
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "kind", "says"), [(20_640, "local", True), (2_000, "local", False), (20_640, "auto", False)]
+)
+def test_a_model_that_takes_minutes_says_so_before_it_begins(n_rows, kind, says, capsys):
+    rows = SimpleNamespace(n_rows=n_rows, n_features=9)
+    _say_if_long(SimpleNamespace(kind=kind), SimpleNamespace(kinds=["local"], rows=rows))
+    said = capsys.readouterr().err
+    assert ("local regression on 20,640 rows is expected to take some 2 minutes" in said) == says and bool(said) == says
+
+
+def test_a_row_of_sums_and_levels_alike_are_told(tmp_path):
+    path = tmp_path / "t.csv"
+    cells = [f"{['north', 'North', 'south'][i % 3]},{i},{2 * i + i % 2}" for i in range(30)]
+    path.write_text("\n".join(["place,x,y", *cells, "Total,435,885"]) + "\n")
+    done = CliRunner().invoke(
+        cli.main, ["fit", str(path), "-t", "y", "--model", "linear", "--cv", "0", "-o", str(tmp_path / "o")]
+    )
+    said = " ".join(done.output.split())
+    assert "'place': one row is named as sums are (total, mean)" in said and "Total" not in said
+    assert "One level differs from another in capitals or spaces alone" in said

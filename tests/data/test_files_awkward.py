@@ -107,6 +107,7 @@ CELLS = {  # cells -> types, values, a note; both readings where there are two
     "times with seconds": (["9:05:30", "23:59:59.5"], {}, ["09:05:30", "23:59:59.5"], "times of day, in hours"),
     "times by wish": (["9:05", "23:59"], {"a": "text"}, ["9:05", "23:59"], ""),
     "minutes and seconds": (["23:10"] * 19 + ["25:40"], {}, ["23:10"] * 19 + ["25:40"], ""),
+    "a dash and words": (["5%", "7%", "-", "none"], {}, ["5%", "7%", "-", "none"], "has numbers in 2 of 4 cells"),
     "amounts by wish": (["$1,000", "12"], {"a": "number"}, [1000.0, 12.0], ""),
 }
 
@@ -245,3 +246,13 @@ def test_copies_are_found_among_objects_in_objects(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"x": {k % 2}, "who": {{"age": {k % 2}}}, "y": 1}}\n' for k in range(6)))
     assert copies(cf.scan_json(path, target="y")).n_copies == 4
+
+
+def test_a_line_of_units_below_the_names_is_left_out_by_a_word(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("when;heat;yield\n;°C (mean);kg\n" + "01.02.2025;6,5;216,67\n" * 20)
+    with pytest.raises(ValueError, match=r"holds units or a second header: bad_rows=1 leaves it out"):
+        scan_csv(path, "yield")
+    source = scan_csv(path, "yield", bad_rows=1)
+    assert table(source)["heat"].to_pylist() == [6.5] * 20 and next(iter(source.stretches())).y[0] == 216.67
+    assert not any("parentheses" in note for note in source.notes)

@@ -144,3 +144,16 @@ def test_empty_blocks_are_skipped():
             yield block
 
     assert passes.survey(model, Gappy(list, source.names), 1.0, 0.0).n_rows == 50
+
+
+def test_a_model_that_holds_its_rows_predicts_them_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    source = Memory(X, X[:, 0] + rng.normal(size=60))
+    model = cf.LocallyWeightedRegression(tau=1.0).fit(source)
+    seen = passes.survey(model, source, 1.0, 0.0)
+    monkeypatch.setattr(passes, "predict_block", lambda *_: pytest.fail("predicted again"))
+    assert passes.shapes(model, source, seen).histogram.sum() == 60
+    other = cf.LinearRegression().fit(source)
+    monkeypatch.undo()
+    assert passes.survey(other, source, 1.0, 0.0).predictions is None

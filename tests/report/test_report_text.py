@@ -99,3 +99,19 @@ def test_labels_of_an_axis_end_within_the_picture():
     labels = re.findall(r'class="tick" x="([\d.]+)"[^>]*middle">([^<]+)<', frame.axes("x", "y"))
     assert any(label == "60,000" for _, label in labels)
     assert all(float(x) + svg.CHARACTER * len(label) / 2 <= svg.WIDTH for x, label in labels)
+
+
+@pytest.mark.parametrize(
+    ("share", "scoring", "ends", "answer"),
+    [
+        ("Explained", "neg_mean_poisson_deviance", (-3.2, -2.8), "25.0 % explained (20.0 to 30.0 %)"),
+        ("R²", "neg_root_mean_squared_error", (-3.2, -2.8), "R² 0.2500 (0.3600 to 0.5100)"),
+        ("Explained", "neg_mean_poisson_deviance", (None, None), "25.0 % explained"),
+    ],
+)
+def test_the_share_explained_on_new_rows_has_an_interval(share, scoring, ends, answer):
+    row = {"is_chosen": True, "is_baseline": False, "error": 3.0, "standard_error": 0.1, "r2": 0.25, "name": "a"}
+    base = row | {"is_chosen": False, "is_baseline": True, "error": 4.0, "name": "mean of y"}
+    choice = {"scoring": scoring, "corrected": {"low": ends[0], "high": ends[1]}}
+    facts = {"rows": [row, base], "measure": "error", "n_splits": 10, "share": share, "choice": choice}
+    assert first_screen._good({"classes": None, "validation": facts})["answer"] == answer

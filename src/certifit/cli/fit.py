@@ -125,6 +125,7 @@ def _fit(
         others, on_codes = _with_codes(request, choice, setting, common, rule)
         candidates |= others
         setting = replace(setting, notes=[*setting.notes, *on_codes])
+    _say_if_long(choice, setting)
     board, notes = validated(request, candidates, setting, display, rule, nested)
     display.step("fitting")
     first = next(iter(candidates.values()))
@@ -147,6 +148,22 @@ def _fit(
 
     facts = validation_facts(board, notes, request.roles["group"]) | {"separated": separated, "costs": setting.costs}
     return Done(model, rows, facts, positive=setting.positive)
+
+
+LONG = 6e10  # nanoseconds of one core
+
+
+def _say_if_long(choice: Choice, setting: Setting) -> None:
+    """How long a model that was asked for and holds all rows will take, before it begins."""
+    command, n_rows = KINDS[setting.kinds[0]].command, setting.rows.n_rows or 0
+    if choice.kind == AUTO or command.work is None or command.simplicity is not Simplicity.HOLDS_ROWS:
+        return
+    work = command.work(n_rows, setting.rows.n_features)
+    if work >= LONG:
+        say(
+            f"Note: {command.label} on {n_rows:,} rows is expected to take some {work / 6e10:,.0f} minutes of one "
+            "processor core or more: every prediction reads all rows. Fewer rows or columns (--columns) take less."
+        )
 
 
 def _with_codes(

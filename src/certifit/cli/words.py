@@ -22,6 +22,7 @@ WIDTH = 100
 SAID = {
     "Rows of each class": "rare",
     "Missing values": "missing",
+    "Levels": "levels",
     "Constant columns": "constant",
     "Repeated columns": "repeated",
     "Identifiers, free text, too many levels": "to note",

@@ -59,8 +59,8 @@ def scan_csv(
     types: {column: "number", "text", "date", "flag", "decimal-comma", "day-first", "month-first" or "time"}. Types
     that are not given are settled here by one look at all rows: a column of which more than 9 in 10 filled cells are
     numbers (dates, flags) is one, and its other cells are errors; times of day (14:35) if all are; else text. Numbers
-    may have thousands set apart, a decimal comma, a currency or a %; `notes` says so, and which reading was taken where two suit every cell.
-    missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
+    may have thousands set apart, a decimal comma, a currency or a %; `notes` says so, and which reading was
+    taken where two suit every cell. missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
     bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
     in `skipped`. delimiter: found from the header line by default. encoding: None takes UTF-8, what a mark at the start
     says, or, where bytes are neither, Windows-1252 with a note. has_header=False: columns are column1, column2, ...

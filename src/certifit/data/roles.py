@@ -37,7 +37,7 @@ class Roles:
 def features(names: Sequence[str], roles: Roles, columns: Sequence[str] | None, where: str) -> list[str]:
     """The feature columns, in order: the given ones, or all without another role. Every name is checked."""
     if repeated := repeated_names(names):
-        raise ValueError(f"{where} has more than one column named {repeated}. Rename them.")
+        raise ValueError(f"{where} has more than one column named {', '.join(map(repr, repeated))}. Rename them.")
     taken, known = roles.columns(), set(names)
     chosen = [name for name in names if name not in taken] if columns is None else list(columns)
     for name in [*taken, *chosen]:

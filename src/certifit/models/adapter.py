@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from certifit.data.columns import Array
 from certifit.data.user_input import UserRows
-from certifit.models.learner import Answer, Learner, Param, Params, Told, Words
+from certifit.models.learner import Answer, Keeps, Learner, Param, Params, Told, Words
 from certifit.models.table import LEARNERS
 
 Method = TypeVar("Method", bound=Callable[..., object])
@@ -28,6 +28,7 @@ class Foreign:
     estimator: object
     params: ClassVar[Mapping[str, Param]] = {}
     exact: ClassVar[None] = None
+    keeps: ClassVar[Keeps] = Keeps.NOTHING
 
     @property
     def is_ours(self) -> bool:

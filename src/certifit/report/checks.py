@@ -168,6 +168,11 @@ def _types(context: Table) -> Table:
     return _check("Types", "note" if worth else "ok", _sentence(", ".join(words)), details)
 
 
+def _levels(context: Table) -> Table | None:
+    notes = _notes(context, "capitals or spaces alone", "named as sums are")
+    return _check("Levels", "note", "Some may not be what they seem.", notes) if notes else None
+
+
 ABSENT = "far from its other numbers"  # in the note on -999 and the like
 
 
@@ -307,7 +312,19 @@ def _checksums(context: Table) -> Table | None:
     return _check("Checksums", "note", "The files carry none, so a damaged byte can go unnoticed.")
 
 
-CHECKS = (_types, _class_sizes, _missing, _constant, _repeated, _left_out, _references, _knows, _bad_rows, _checksums)
+CHECKS = (
+    _types,
+    _levels,
+    _class_sizes,
+    _missing,
+    _constant,
+    _repeated,
+    _left_out,
+    _references,
+    _knows,
+    _bad_rows,
+    _checksums,
+)
 
 
 def _check(name: str, level: str, words: str, details: list[str] | None = None) -> Table:

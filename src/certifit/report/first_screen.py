@@ -39,19 +39,21 @@ def _good(context: Table) -> Table:
     small = f"{validation['measure']} {error} ± {plus_minus}, {validation['n_splits']} folds{against}"
     if base is None or leader["r2"] is None:
         return {"question": _ON_NEW_ROWS, "answer": f"{error} ± {plus_minus}", "small": small}
+    ends = _ends_of_share(validation, base["error"])
     if validation["share"] == "Explained":
-        return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained", "small": small}
-    ends = _r2_ends(validation, base["error"])
+        between = "" if ends is None else f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)"
+        return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained{between}", "small": small}
     between = "" if ends is None else f" ({text.share(ends[0])} to {text.share(ends[1])})"
     return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
 
 
-def _r2_ends(validation: Table, base: float) -> tuple[float, float] | None:
-    """The ends of the interval of the error, as shares of the baseline's mean square."""
-    choice = validation["choice"]
-    if choice is None or choice["scoring"] != "neg_root_mean_squared_error" or choice["corrected"]["low"] is None:
+def _ends_of_share(validation: Table, base: float) -> tuple[float, float] | None:
+    """The ends of the interval of the error, as shares explained of the baseline's mean square or mean deviance."""
+    choice, power = validation["choice"], 1 if validation["share"] == "Explained" else 2
+    is_known = power == 1 or (choice is not None and choice["scoring"] == "neg_root_mean_squared_error")
+    if choice is None or not is_known or choice["corrected"]["low"] is None or base <= 0:
         return None
-    low, high = (1 - (score / base) ** 2 for score in (choice["corrected"]["low"], choice["corrected"]["high"]))
+    low, high = (1 - (-score / base) ** power for score in (choice["corrected"]["low"], choice["corrected"]["high"]))
     return min(low, high), max(low, high)
 
 

@@ -14,7 +14,7 @@ A share of the rows, drawn by their numbers, so that the same ones are drawn on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,8 @@ from certifit.data.cells import mixed
 from certifit.data.columns import Array
 from certifit.data.privacy import Rule
 from certifit.data.source import Block, Memory, RowError, Source
+from certifit.models.adapter import learner_of
+from certifit.models.learner import Keeps
 from certifit.report.columns import Moments
 
 GROWTH = np.log1p(0.005)
@@ -167,12 +169,15 @@ CELLS = (55, 36)  # of a picture of rows
 HIDES = Rule()
 
 
-def predicted(model: Any, source: Source) -> Iterator[tuple[Block, Array, Array]]:
-    """(block, prediction, weight) for every block that has rows of positive weight."""
-    for block in source.stretches():
-        if block.X.shape[0] == 0:
-            continue
-        yield block, predict_block(model, source, block.X, block.first_row, block.offset), _weights(block)
+def predicted(model: Any, source: Source, known: Sequence[Array] | None = None) -> Iterator[tuple[Block, Array, Array]]:
+    """(block, prediction, weight) for every block that has rows. known: predictions that were made before."""
+    blocks = (block for block in source.stretches() if block.X.shape[0])
+    for k, block in enumerate(blocks):
+        if known is not None:
+            prediction = known[k]
+        else:
+            prediction = predict_block(model, source, block.X, block.first_row, block.offset)
+        yield block, prediction, _weights(block)
 
 
 def newly_predicted(predictions: Array, source: Source) -> Iterator[tuple[Block, Array, Array]]:
@@ -250,6 +255,7 @@ class Survey(Seen):
     squares: float = 0.0
     absolute: float = 0.0
     total: float = 0.0
+    predictions: list[Array] | None = None  # by block, of a model that holds all rows: to make them again costs as much
 
     def add(self, block: Block, columns: Any, prediction: Array, weight: Array) -> None:
         """Count the rows of one block; `columns` are its rows as they are fitted."""
@@ -276,9 +282,12 @@ def share_of(model: Any) -> float:
 def survey(model: Any, source: Source, scale: float, center: float) -> Survey:
     """One pass over the data."""
     result = Survey(scale=scale, center=center, drawn=Drawn(share_of(model)))
+    kept: list[Array] | None = [] if learner_of(model).keeps is Keeps.ALL_ROWS else None
     for block, prediction, weight in predicted(model, source):
         result.add(block, encoded(model, block.X), prediction, weight)
-    return result
+        if kept is not None:
+            kept.append(prediction)
+    return replace(result, predictions=kept)
 
 
 @dataclass
@@ -398,7 +407,7 @@ class Shapes:
 def shapes(model: Any, source: Source, seen: Survey, rule: Rule = HIDES) -> Shapes:
     """One more pass, with edges from the first."""
     result = _empty_shapes(seen, is_curve(model, source), rule)
-    for block, prediction, weight in predicted(model, source):
+    for block, prediction, weight in predicted(model, source, seen.predictions):
         result.add(block, prediction, weight)
     return result
 

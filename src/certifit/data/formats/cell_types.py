@@ -243,7 +243,9 @@ class Look:
                 self._hold(k, filled)
                 self.zeros += 0 if k else _zeros(values, counts)
                 return
-        if max(self.of_kind[KINDS.index(POINT)], self.of_kind[KINDS.index(COMMA)]):
+        is_number = pc.or_(POINT.matches(values), COMMA.matches(values))
+        values, counts = values.filter(is_number), counts.filter(is_number)
+        if len(values):
             self._count_units(values, counts)
             self.has_comma |= bool(pc.any(pc.match_substring(values, ",")).as_py())
             self.has_parentheses |= bool(pc.any(pc.match_substring(values, "(")).as_py())

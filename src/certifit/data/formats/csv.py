@@ -321,9 +321,14 @@ class CsvFiles:
         advice = "Mend the file, or pass bad_rows= to skip that many such rows."
         if about:
             advice += " A sign for no value can be named in missing=, text in types={column: 'text'}."
+        if bad.number == _FIRST_ROW and not self.bad_rows:
+            advice += (
+                " If this line, the first below the names, holds units or a second header: bad_rows=1 leaves it out."
+            )
         return f"{self._where(bad)}: {bad.what}.{more} {limit}{advice}"
 
 
+_FIRST_ROW = 2  # its number, counted from 1 with the header
 SAVE_AS_UTF8 = "Save the file as UTF-8, or pass encoding=, such as 'latin1'."
 _CELL_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to [^:]+: (.*)", re.S)
 

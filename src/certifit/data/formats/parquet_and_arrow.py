@@ -106,7 +106,7 @@ def _schema(path: str, file: Any) -> pa.Schema:
     schema = file.schema_arrow.remove_metadata()
     check_schema(schema, file.metadata)
     if repeated := repeated_names(schema.names):
-        raise ValueError(f"{path!r} has more than one column named {repeated}. Rename them.")
+        raise ValueError(f"{path!r} has more than one column named {', '.join(map(repr, repeated))}. Rename them.")
     return schema
 
 
@@ -376,7 +376,9 @@ class ArrowFiles:
         self.notes: list[str] = []
         self.schema = pa.unify_schemas([self._schema(path) for path in self.paths], promote_options="permissive")
         if repeated := repeated_names(self.schema.names):
-            raise ValueError(f"{self.paths[0]!r} has more than one column named {repeated}. Rename them.")
+            raise ValueError(
+                f"{self.paths[0]!r} has more than one column named {', '.join(map(repr, repeated))}. Rename them."
+            )
         self.rows = [sum(batch.num_rows for batch in self._read(path, self.schema)) for path in self.paths]
         self.n_rows = sum(self.rows)
         if not self.n_rows:

@@ -1,7 +1,8 @@
 """Columns of text in files that carry their types: Parquet, Arrow, JSON lines.
 
 Text stays text, unless a reading is asked for by a word of `types`, or every filled cell is a date, a time of
-day, a number with a fraction or a number written as people write it ("$4,217.30"). Whole numbers stored as text stay codes.
+day, a number with a fraction or a number written as people write it ("$4,217.30"). Whole numbers stored as text
+stay codes.
 """
 
 from __future__ import annotations

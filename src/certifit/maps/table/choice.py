@@ -245,7 +245,20 @@ def _free_name(name: str, taken: list[str]) -> str:
     return name
 
 
+# What people call the last line of a sheet, in some languages.
+_SUMS = frozenset({
+    "total", "totals", "grand total", "subtotal", "sum", "average", "mean", "summe", "gesamt", "insgesamt",
+    "gesamtsumme", "mittelwert", "somme", "moyenne", "totale", "totaal", "suma",
+})  # fmt: skip
+
+
 def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) -> Iterator[str]:
+    counts = {} if column.texts is None else column.texts.counts or {}
+    if any(n == 1 and _folded(level) in _SUMS for level, n in counts.items()):
+        yield (
+            f"Column {kind.name!r}: one row is named as sums are (total, mean) and was fitted like all others. "
+            "If it sums up other rows, remove it."
+        )
     if isinstance(kind, SetAside):
         yield f"Column {kind.name!r} was set aside: {kind.reason}."
         return

@@ -158,7 +158,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if missing := [kind.name for kind in kinds if not times[kind.name]]:
             raise ValueError(f"Columns missing: {missing}. The fit used {[kind.name for kind in kinds]}.")
         if repeated := [kind.name for kind in kinds if times[kind.name] > 1]:
-            raise ValueError(f"X has more than one column named {repeated}. Rename them.")
+            raise ValueError(f"X has more than one column named {', '.join(map(repr, repeated))}. Rename them.")
         if table.num_rows == 0:
             return Columns([Dense(np.zeros((0, len(self._names_out(None)))))], 0)
         if self.unseen == "error":
