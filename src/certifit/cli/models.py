@@ -48,13 +48,13 @@ class Kind:
 
     def make(self, common: Mapping[str, Any], options: Mapping[str, Any], rule: str) -> Candidate:
         """The model. common: parameters, of which it takes those it has; given: options of its own."""
-        parameters = {name: value for name, value in common.items() if self.has(name)}
+        parameters = dict(self.command.fixed) | {name: value for name, value in common.items() if self.has(name)}
         if self.command.counts_words:
             parameters["encoder"] = _counting(parameters["encoder"])
         for option in self.command.options:
             if option.parameter is not None and option.name in options:
                 parameters[option.parameter] = options[option.name]
-        model = self.learner.load()(**parameters, **self.command.fixed, **_of_columns(options))
+        model = self.learner.load()(**parameters, **_of_columns(options))
         is_open = self.command.tunes is not None and self.command.tunes not in options
         return Candidate(model, rule if is_open else None)
 

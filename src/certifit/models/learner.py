@@ -365,12 +365,12 @@ class Option:
 class Command:
     """name: after --model. label: in the leaderboard. help: what the model is, in a few words.
 
-    goal: what it predicts. compared_for: the goals that `auto` compares it for; "texts" is classes of free text.
-    fixed: parameters that the command line sets. roles: columns beside the target that it reads. tunes: the option
-    whose value the folds choose where it is not given. needs_folds: that value has no default. simplicity: why it is
-    taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as words;
-    counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so many
-    rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
+    goal: what it predicts. compared_for: the goals that `auto` compares it for; "texts" is classes of free text. fixed:
+    parameters that the command line sets, unless an option does. roles: columns beside the target that it reads. tunes:
+    the option whose value the folds choose where it is not given. needs_folds: that value has no default. simplicity:
+    why it is taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as
+    words; counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so
+    many rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
     `auto` compares it; None: what suits its simplicity.
     """
 

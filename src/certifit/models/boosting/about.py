@@ -60,13 +60,14 @@ _GROWTH = {
     "max_time": MAX_TIME,
 }
 _N_ROUNDS = Option("rounds", "N", "boosting: number of rounds. Default: folds choose.", "n_estimators", int)
-_RATE = Option("learning_rate", "R", "boosting: shrinks every step.", "learning_rate", float)
+RATE = 0.05  # of the command line: 200 rounds of it lose 0.4 % less on held-out rows of adult than 100 of 0.1
+_RATE = Option("learning_rate", "R", f"boosting: shrinks every step. Default: {RATE:g}.", "learning_rate", float)
 
 
 ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
-FEWEST_ROUNDS = 100  # that folds try at least, however many rows there are
+FEWEST_ROUNDS = 200  # that folds try at least, however many rows there are
 QUICK = 2.5e9  # nanoseconds of a fit, within which folds try more rounds
-MOST_WORK = 6e9  # of a fit that auto makes ten times unasked: where a model of many trees is worth its minute
+MOST_WORK = 8e9  # of a fit that auto makes ten times unasked: where a model of many trees is worth its minute
 
 
 def _round(n_rows: int, n_columns: int) -> float:
@@ -93,7 +94,7 @@ def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
         goal=goal,
         compared_for=(goal,),
         options=(_N_ROUNDS, _RATE),
-        fixed=fixed,
+        fixed={"learning_rate": RATE, **fixed},
         roles=("offset", "exposure") if fixed else (),
         tunes="rounds",
         simplicity=Simplicity.MANY_PARTS,
