@@ -31,14 +31,18 @@ struct BlockSums {
 struct Panels {
   size_t n_columns, n_panels, capacity, panel_stride;
   std::vector<double> data;
+  double* first;  // on a cache line of its own: no load of four numbers straddles two
 
   explicit Panels(size_t columns) : Panels(columns, fitting(columns)) {}
   Panels(size_t columns, size_t rows) : n_columns(columns), n_panels((columns + lanes - 1) / lanes), capacity(rows) {
     panel_stride = capacity * lanes;
-    data.assign(n_panels * panel_stride, 0.0);
+    data.assign(n_panels * panel_stride + 7, 0.0);
+    first = data.data() + (-reinterpret_cast<uintptr_t>(data.data()) / sizeof(double)) % 8;
   }
-  double* at(size_t panel, size_t row) { return data.data() + panel * panel_stride + row * lanes; }
-  const double* at(size_t panel, size_t row) const { return data.data() + panel * panel_stride + row * lanes; }
+  Panels(const Panels&) = delete;
+  Panels& operator=(const Panels&) = delete;
+  double* at(size_t panel, size_t row) { return first + panel * panel_stride + row * lanes; }
+  const double* at(size_t panel, size_t row) const { return first + panel * panel_stride + row * lanes; }
 
   // 60 rows of 50 columns fit the first-level cache; wide tiles stay in the second.
   static size_t fitting(size_t columns) {
@@ -65,7 +69,7 @@ class Packer {
 
   // Row k of the panels is rows[k], each entry times roots[k]; a root of 0 is no row, whatever stands in it.
   void pack(std::span<const size_t> rows, std::span<const double> roots, Panels& panels) {
-    const size_t d = rows_.n_dense;
+    const size_t d = rows_.n_dense, whole = d / lanes * lanes;
     for (size_t k = 0; k < rows.size(); ++k) {
       const double* x = tile_.row(rows[k] - begin_);
       const double w = roots[k];
@@ -73,24 +77,23 @@ class Packer {
         for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
         continue;
       }
-      size_t j = 0;
-      for (; j + lanes <= d; j += lanes) {
-        Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
-        store(panels.at(j / lanes, k), z * broadcast(w));
+      double* out = panels.at(0, k);
+      for (size_t j = 0; j < whole; j += lanes, out += panels.panel_stride) {
+        const Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
+        store(out, w == 1 ? z : z * broadcast(w));
       }
-      for (size_t c = j; c < panels.n_panels * lanes; ++c) panels.at(c / lanes, k)[c % lanes] = w * tail(c, x, rows[k]);
+      // The last columns, 1 and y: never more than two panels.
+      double last[2 * lanes] = {};
+      size_t c = 0;
+      for (size_t j = whole; j < d; ++j) last[c++] = multiply_add(x[j], scale_[j], -shift_[j]);
+      last[c++] = 1.0;
+      if (y_) last[c] = multiply_add(y_[rows[k]], scaling_.y_scale, -scaling_.y_shift);
+      for (size_t p = whole / lanes; p < panels.n_panels; ++p, out += panels.panel_stride)
+        store(out, load(last + (p - whole / lanes) * lanes) * broadcast(w));
     }
   }
 
  private:
-  double tail(size_t column, const double* x, size_t row) const {
-    const size_t d = rows_.n_dense;
-    if (column < d) return multiply_add(x[column], scale_[column], -shift_[column]);
-    if (column == d) return 1.0;
-    if (column == d + 1 && y_) return multiply_add(y_[row], scaling_.y_scale, -scaling_.y_shift);
-    return 0.0;
-  }
-
   const Rows& rows_;
   const double* y_;
   const Scaling& scaling_;
@@ -121,19 +124,29 @@ struct ByCell {
   }
 };
 
-// S[4 x 4n] += a' b over the rows of a tile: a is one panel, b are n panels side by side.
+// S[4 x 4n] += a' b over the rows of a tile: a is one panel, b are n panels side by side. Loops over sums are unrolled
+// by name: only then does the compiler keep all sums in registers, from the first to the last row.
 template <size_t n>
 void product(const double* a, const double* b, size_t panel_stride, size_t count, double* s, size_t stride) {
-  Vec sum[4][n] = {};
+  Vec sum[4][n];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < 4; ++i)
+#pragma GCC unroll 3
+    for (size_t q = 0; q < n; ++q) sum[i][q] = Vec{};
   for (size_t k = 0; k < count; ++k) {
     Vec right[n];
+#pragma GCC unroll 3
     for (size_t q = 0; q < n; ++q) right[q] = load(b + q * panel_stride + k * lanes);
+#pragma GCC unroll 4
     for (size_t i = 0; i < 4; ++i) {
-      Vec left = broadcast(a[k * lanes + i]);
+      const Vec left = broadcast(a[k * lanes + i]);
+#pragma GCC unroll 3
       for (size_t q = 0; q < n; ++q) sum[i][q] = multiply_add(left, right[q], sum[i][q]);
     }
   }
+#pragma GCC unroll 4
   for (size_t i = 0; i < 4; ++i)
+#pragma GCC unroll 3
     for (size_t q = 0; q < n; ++q) {
       double* out = s + i * stride + q * lanes;
       store(out, load(out) + sum[i][q]);

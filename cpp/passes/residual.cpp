@@ -1,6 +1,9 @@
 #include "residual.hpp"
 
+#include <optional>
+
 #include "../twofold.hpp"
+#include "grid_sums.hpp"
 
 namespace certifit {
 namespace {
@@ -140,9 +143,18 @@ class Pass {
       for (size_t j = 0; j < scale_.size(); ++j) dense_weights_[j] *= scale_[j];
   }
 
-  // Residuals of one tile, and its size for rounding; the tile stays readable for the gradient.
-  Tile residuals(size_t first, size_t count, Real* r, double* size) {
-    Tile tile = read(first, count);
+  Tile read(size_t first, size_t count) {
+    Tile tile = read_tile(rows_, first, count, scratch_);
+    if (!prescaled_) return tile;
+    const size_t d = rows_.n_dense;
+    scaled_.resize(count * d);
+    for (size_t k = 0; k < count; ++k)
+      for (size_t j = 0; j < d; ++j) scaled_[k * d + j] = tile.row(k)[j] * scale_[j];
+    return {scaled_.data(), static_cast<ptrdiff_t>(d)};
+  }
+
+  // Residuals of the rows of a tile, and their sizes for rounding.
+  void residuals(const Tile& tile, size_t first, size_t count, Real* r, double* size) {
     Ahead next(rows_, first + count, tile_rows);
     const size_t lines = lanes * rows_.n_dense * sizeof(double) / 64 + 1;
     for (size_t begin = 0; begin < count; begin += lanes) {
@@ -160,14 +172,45 @@ class Pass {
         size[begin + k] = z[k].size + std::fabs(target);
       }
     }
-    return tile;
   }
 
+  // Sums of rows [begin, end), a block.
+  void add_block(size_t begin, size_t end, BlockResidual& sums, Crew& crew) {
+#if CERTIFIT_HAS_FMA
+    const bool on_grid = !prescaled_ && GridSums::is_for(rows_, end - begin);
+    std::optional<GridSums> grid;
+    GridBlock block;
+    if (on_grid) block = grid.emplace(dense_weights_.data(), rows_.n_dense).start();
+#endif
+    for (size_t first = begin; first < end; first += tile_rows) {
+      if (!crew.keep_going()) return;
+      const size_t count = std::min(tile_rows, end - first);
+      const Tile tile = read(first, count);
+      size_t done = 0;
+#if CERTIFIT_HAS_FMA
+      Ahead next(rows_, first + count, tile_rows);
+      for (; grid && done + grid_rows <= count; done += grid_rows) {
+        const size_t row = first + done;
+        const Tile part{tile.row(done), tile.stride};
+        const double* weight = weight_ ? weight_ + row : nullptr;
+        if (!grid->add(part, y_ + row, weight, scaling_.y_scale, intercept_, scaling_.weight_scale, next, block))
+          add(part, row, grid_rows, sums);
+      }
+#endif
+      if (done < count) add({tile.row(done), tile.stride}, first + done, count - done, sums);
+    }
+#if CERTIFIT_HAS_FMA
+    if (grid) join(*grid, block, sums);
+#endif
+    finish(sums);
+  }
+
+ private:
   // Sums of a tile: dense columns, then the sum of residuals, then the thin columns at their own places.
-  void add(size_t first, size_t count, BlockResidual& sums) {
+  void add(const Tile& tile, size_t first, size_t count, BlockResidual& sums) {
     Real r[tile_rows];
     double size[tile_rows];
-    Tile tile = residuals(first, count, r, size);
+    residuals(tile, first, count, r, size);
     for (size_t k = 0; k < count; ++k) {
       const double w = weight_ ? weight_[first + k] * scaling_.weight_scale : 1.0;
       if (w == 0) {  // no row, whatever stands in it
@@ -200,16 +243,21 @@ class Pass {
     }
   }
 
- private:
-  Tile read(size_t first, size_t count) {
-    Tile tile = read_tile(rows_, first, count, scratch_);
-    if (!prescaled_) return tile;
-    const size_t d = rows_.n_dense;
-    scaled_.resize(count * d);
-    for (size_t k = 0; k < count; ++k)
-      for (size_t j = 0; j < d; ++j) scaled_[k * d + j] = tile.row(k)[j] * scale_[j];
-    return {scaled_.data(), static_cast<ptrdiff_t>(d)};
+#if CERTIFIT_HAS_FMA
+  static void join(const GridSums& grid, const GridBlock& block, BlockResidual& sums) {
+    for (size_t j = 0; j < sums.dense_hi.size(); ++j) {
+      const size_t at = grid.place(j);
+      const Real s = Real{sums.dense_hi[j], sums.dense_lo[j]} + Real{block.hi[at], block.lo[at]};
+      sums.dense_hi[j] = s.hi;
+      sums.dense_lo[j] = s.lo;
+    }
+    for (size_t l = 0; l < lanes; ++l) {
+      sums.total = sums.total + Real{block.total.hi[l], block.total.lo[l]};
+      sums.squares = sums.squares + Real{block.squares.hi[l], block.squares.lo[l]};
+      sums.magnitude += block.magnitude[l];
+    }
   }
+#endif
 
   void add_entries(size_t row, Score& z) const {
     rows_.for_each_entry(row, [&](size_t j, double value) {
@@ -241,11 +289,7 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
     const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
     BlockResidual sums(&rows);
     Pass pass(rows, y, weight, scaling, weights, intercept);
-    for (size_t i = begin; i < end; i += tile_rows) {
-      if (!crew.keep_going()) return;
-      pass.add(i, std::min(tile_rows, end - i), sums);
-    }
-    pass.finish(sums);
+    pass.add_block(begin, end, sums, crew);
     tree.add(block, std::move(sums));
   });
   BlockResidual& root = tree.root();
@@ -278,7 +322,7 @@ std::vector<double> residual_rows(const Rows& rows, const double* y, const Scali
     for (size_t i = block * rows_per_block; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - i);
-      pass.residuals(i, count, r, size);
+      pass.residuals(pass.read(i, count), i, count, r, size);
       for (size_t k = 0; k < count; ++k) out[i + k] = r[k].hi;
     }
   });

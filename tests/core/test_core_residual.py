@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
 import pytest
 from layouts import LAYOUTS, SPARSE, TYPES, core_rows, integers
 from reference import Exact, dot
+
+from certifit.statistics.residual import twofold_unit
 
 UNIT = 2.0**-53
 SHAPES = [(1, 1), (6, 3), (67, 4), (130, 13), (200, 31)]
@@ -112,3 +115,61 @@ def test_a_score_does_not_depend_on_the_rows_around_it(core, rng, n_threads):
     all_rows = core.scores(core_rows(X), weights, 0.5, n_threads)
     for row in (0, 1, 63, 64, 4095, 4096, 8999):
         assert core.scores(core_rows(X[row : row + 1]), weights, 0.5, 1)[0] == all_rows[row]
+
+
+WHOLE = 2**1100
+
+
+def whole(x: float) -> int:
+    """x times WHOLE, exactly."""
+    above, below = x.as_integer_ratio()
+    return above * (WHOLE // below)
+
+
+def nasty(rng: np.random.Generator, case: str, n_columns: int) -> tuple[Any, ...]:
+    """A block of 4,096 rows and some more, at a state near an exact fit."""
+    X, weights = rng.normal(size=(4133, n_columns)), rng.normal(size=n_columns)
+    if case == "scales":
+        powers = 2.0 ** rng.integers(-40, 40, size=n_columns)
+        X, weights = X * powers, weights / powers
+    elif case == "outliers":
+        X[rng.random(X.shape) < 0.01] *= 1e9
+    elif case == "far rows":  # beyond what a grid is used for, beside rows that it is used for
+        X[17], X[4000] = X[17] * 2.0**500, X[4000] * 2.0**-500
+    elif case == "zeros":
+        X[:, 0], X[:2000] = 0.0, 0.0
+    elif case == "cancelling":
+        X[:, 1], weights[:2] = X[:, 0] * (1 + 2.0**-40), (2.0**40, -(2.0**40))
+    y = X @ weights + 0.3 + 1e-13 * rng.normal(size=len(X))
+    return X, y, weights, 0.3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", ["plain", "scales", "outliers", "far rows", "zeros", "cancelling"])
+def test_sums_of_long_blocks_are_within_the_unit_that_certificates_count(core, rng, case, weighted):
+    X, y, weights, intercept = nasty(rng, case, int(rng.integers(4, 7)))
+    weight = rng.integers(0, 3, size=len(y)).astype(float) if weighted else None
+    hi, lo, squares, _, magnitude = summed(core, X, y, weights, intercept, weight, block_rows=4096)
+    w = [1] * len(y) if weight is None else [int(count) for count in weight]
+    columns = [[whole(x) for x in column] for column in [*X.T.tolist(), [1.0] * len(y)]]
+    slopes = [whole(v) for v in [*weights.tolist(), intercept]]
+    rows = zip(*columns, strict=True)
+    r = [whole(v) * WHOLE - sum(map(mul, slopes, row)) for v, row in zip(y.tolist(), rows, strict=True)]
+    pulls = [count * residual for count, residual in zip(w, r, strict=True)]
+    unit = Fraction(twofold_unit(4096)) * Fraction(float(np.sqrt(magnitude)) * (1 + 1e-12))
+    for j, column in enumerate(columns):
+        squared = Fraction(sum(count * x * x for count, x in zip(w, column, strict=True)), WHOLE**2)
+        norm = Fraction(float(squared) ** 0.5 * (1 + 1e-12))
+        true = Fraction(sum(map(mul, column, pulls)), WHOLE**3)
+        assert abs(Fraction(hi[j]) + Fraction(lo[j]) - true) <= unit * norm
+    root = float(Fraction(sum(map(mul, r, pulls)), WHOLE**4)) ** 0.5
+    assert abs(squares**0.5 - root) <= 4 * float(unit) + 4 * UNIT * root
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_long_blocks_have_the_same_bits_for_any_threads_and_storage(core, rng, layout):
+    X, y, weights, intercept = nasty(rng, "far rows" if layout == "Fortran order" else "outliers", 6)
+    one = summed(core, X, y, weights, intercept, block_rows=4096, threads=1)
+    other = summed(core, LAYOUTS[layout](X), y, weights, intercept, block_rows=4096, threads=8)
+    for a, b in zip(one, other, strict=True):
+        assert np.array_equal(a, b)
