@@ -59,7 +59,9 @@ class Packer {
         y_(y),
         scaling_(scaling),
         scale_(of_dense(rows, scaling.scale)),
-        shift_(of_dense(rows, scaling.shift)) {}
+        minus_shift_(of_dense(rows, scaling.shift)) {
+    for (double& shift : minus_shift_) shift = -shift;
+  }
 
   // Makes rows [begin, end) readable: those that must be copied are copied at once, so columns are read in long pieces.
   void open(size_t begin, size_t end) {
@@ -69,35 +71,47 @@ class Packer {
 
   // Row k of the panels is rows[k], each entry times roots[k]; a root of 0 is no row, whatever stands in it.
   void pack(std::span<const size_t> rows, std::span<const double> roots, Panels& panels) {
-    const size_t d = rows_.n_dense, whole = d / lanes * lanes;
-    for (size_t k = 0; k < rows.size(); ++k) {
-      const double* x = tile_.row(rows[k] - begin_);
-      const double w = roots[k];
-      if (w == 0) {
-        for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, k), Vec{});
-        continue;
-      }
-      double* out = panels.at(0, k);
-      for (size_t j = 0; j < whole; j += lanes, out += panels.panel_stride) {
-        const Vec z = multiply_add(load(x + j), load(&scale_[j]), -load(&shift_[j]));
-        store(out, w == 1 ? z : z * broadcast(w));
-      }
-      // The last columns, 1 and y: never more than two panels.
-      double last[2 * lanes] = {};
-      size_t c = 0;
-      for (size_t j = whole; j < d; ++j) last[c++] = multiply_add(x[j], scale_[j], -shift_[j]);
-      last[c++] = 1.0;
-      if (y_) last[c] = multiply_add(y_[rows[k]], scaling_.y_scale, -scaling_.y_shift);
-      for (size_t p = whole / lanes; p < panels.n_panels; ++p, out += panels.panel_stride)
-        store(out, load(last + (p - whole / lanes) * lanes) * broadcast(w));
-    }
+    size_t k = 0;
+    for (; k + lanes <= rows.size(); k += lanes) pack<lanes>(&rows[k], &roots[k], panels, k);
+    for (; k < rows.size(); ++k) pack<1>(&rows[k], &roots[k], panels, k);
   }
 
  private:
+  // n rows side by side: scales and shifts are read once for all of them.
+  template <size_t n>
+  void pack(const size_t* rows, const double* roots, Panels& panels, size_t first) {
+    const size_t d = rows_.n_dense, whole = d / lanes * lanes, stride = panels.panel_stride;
+    const double *scale = scale_.data(), *minus_shift = minus_shift_.data(), *x[n];
+    Vec root[n];
+    for (size_t k = 0; k < n; ++k) x[k] = tile_.row(rows[k] - begin_), root[k] = broadcast(roots[k]);
+    double* out = panels.at(0, first);
+    for (size_t j = 0; j < whole; j += lanes, out += stride) {
+      const Vec times = load(scale + j), plus = load(minus_shift + j);
+#pragma GCC unroll 4
+      for (size_t k = 0; k < n; ++k) store(out + k * lanes, multiply_add(load(x[k] + j), times, plus) * root[k]);
+    }
+    // The last columns, 1 and y; what is left of the last panel is 0 from the start, and stays so.
+    size_t c = 0;
+    auto put = [&](auto value) {
+      double* to = out + c / lanes * stride + c % lanes;
+#pragma GCC unroll 4
+      for (size_t k = 0; k < n; ++k) to[k * lanes] = roots[k] * value(k);
+      ++c;
+    };
+    for (size_t j = whole; j < d; ++j)
+      put([&, j](size_t k) { return multiply_add(x[k][j], scale[j], minus_shift[j]); });
+    put([](size_t) { return 1.0; });
+    const double y_scale = scaling_.y_scale, minus_y_shift = -scaling_.y_shift;
+    if (y_) put([&](size_t k) { return multiply_add(y_[rows[k]], y_scale, minus_y_shift); });
+    for (size_t k = 0; k < n; ++k)
+      if (roots[k] == 0)  // NaN times 0 is none
+        for (size_t p = 0; p < panels.n_panels; ++p) store(panels.at(p, first + k), Vec{});
+  }
+
   const Rows& rows_;
   const double* y_;
   const Scaling& scaling_;
-  std::vector<double> scale_, shift_, scratch_;
+  std::vector<double> scale_, minus_shift_, scratch_;
   Tile tile_{nullptr, 0};
   size_t begin_ = 0;
 };

@@ -55,7 +55,10 @@ def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights
             break
         if is_held:
             best, least = now, objective
-        now = system.moved(now, at.step)
+        with np.errstate(over="ignore", invalid="ignore"):  # near-copies of 1e-150 ask for weights beyond float64
+            now = system.moved(now, at.step)
+        if not (np.isfinite(now.coef).all() and np.isfinite(now.intercept)):
+            break
     return best
 
 
