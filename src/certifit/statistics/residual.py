@@ -95,7 +95,8 @@ class Residual:
         # |r - a's|^2 = |r|^2 - 2 s'(sum_i w_i a_i r_i) + s'As; the sum is the gradient without the penalty's pull.
         slope = self.gradient + np.concatenate([[0.0], penalty * weights])
         squares = max(self.squares - 2 * float(slope @ step) + float(step @ change), 0.0)
-        return Residual(self.gradient - change - pull, squares, self.magnitude, self.rounding + error, self.unit)
+        gradient = self.gradient - change - pull
+        return Residual(gradient, squares, self.magnitude, self.rounding + error + UNIT * np.abs(gradient), self.unit)
 
 
 @dataclass(frozen=True)

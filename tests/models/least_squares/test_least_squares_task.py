@@ -133,6 +133,21 @@ def test_a_second_look_at_a_state_costs_no_pass(rng, monkeypatch):
         task.residual_at(Weights(state.coef * 1.1, state.intercept))
 
 
+def test_a_step_without_a_pass_is_as_right_as_it_says_whatever_the_offset(rng):
+    for power in range(6, 14):
+        offset, weight = 10.0**power, rng.normal()
+        X, y = np.column_stack([offset + rng.integers(-5, 6, size=12), rng.normal(size=12)]), rng.normal(size=12)
+        task, other = (LeastSquares(Memory(X, y), 0.0, True) for _ in range(2))
+        state = Weights(np.array([weight, 1.0]), rng.normal() - offset * weight)
+        near = weight * (1 + 1e-7 * rng.normal())
+        moved = Weights(np.array([near, 1.0]), state.intercept - offset * (near - weight))
+        task.residual_at(state)
+        found, wanted = task.residual_at(moved), other.residual_at(moved)
+        assert task._moved is not None
+        error = found.unit * np.sqrt(found.magnitude) * np.append(np.sqrt(12), task.gram.norms)
+        assert (np.abs(found.gradient - wanted.gradient) <= found.rounding + wanted.rounding + 2 * error).all()
+
+
 def test_a_task_without_a_target_is_refused(rng):
     with pytest.raises(ValueError, match="target"):
         DualLeastSquares(Memory(rng.normal(size=(2, 3)), None), 0.0, True)

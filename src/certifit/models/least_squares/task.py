@@ -401,8 +401,13 @@ class LeastSquares(NormalEquations):
         return np.asarray(self.gram.sums[order[:, None], order])
 
     def _step(self, old: Weights, new: Weights) -> Array:
-        """new - old for (intercept of shifted columns, weights), scaled: exact differences of near numbers."""
+        """new - old for (intercept of shifted columns, weights), scaled.
+
+        Weights times shifts far from 0 cancel with the intercept: what is rounded off the weights counts there too.
+        """
         s = self.gram.scaling
-        weights = scaled_weights(new.coef - old.coef, s.scale, s.y_scale)
-        intercept = (new.intercept - old.intercept) * s.y_scale + float(weights @ s.shift)
-        return np.concatenate([[intercept], weights])
+        weights, rest = (scaled_weights(part, s.scale, s.y_scale) for part in dd.two_sum(new.coef, -old.coef))
+        level, below = dd.two_sum(float(new.intercept), -float(old.intercept))
+        moved = dd.add((level * s.y_scale, below * s.y_scale), dd.dot(weights, s.shift))
+        high, low = dd.add(moved, dd.dot(rest, s.shift))
+        return np.concatenate([[high + low], weights])
