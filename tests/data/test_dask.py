@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from tables import Numbers, bits, in_memory, table_of_numbers
 
 from certifit.data.engines import from_dask
+from certifit.data.engines.dask_parts import Aligned
 from certifit.data.source import Block
 from certifit.runtime import n_threads
 
@@ -145,3 +147,19 @@ def test_what_cannot_be_read_is_refused_in_words(case):
     make, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
         make()
+
+
+def received(f: Any) -> Any:
+    """f as a worker gets it, where its arrays lie at odd addresses of a message."""
+    buffers: list[pickle.PickleBuffer] = []
+    message = pickle.dumps(f, protocol=5, buffer_callback=buffers.append)
+    odd = [memoryview(bytearray(b"?" + bytes(buffer.raw())))[1:] for buffer in buffers]
+    return pickle.loads(message, buffers=odd)
+
+
+def test_arrays_that_workers_receive_begin_where_numbers_may_begin():
+    f = partial(np.dot, np.arange(5.0))
+    assert not received(f).args[0].flags.aligned
+    arrived = received(Aligned(f))
+    assert arrived.args[0].flags.aligned
+    assert arrived(np.ones(5)) == Aligned(f)(np.ones(5)) == 10.0

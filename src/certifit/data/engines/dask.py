@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource
 from certifit.data.columns import Array
+from certifit.data.engines.dask_parts import DaskParts, shared_task
 from certifit.data.labels import codes_of, label_column
 from certifit.data.offsets import added, refuse_no_exposure
 from certifit.data.parts import Arrays, PartPlan, Parts
@@ -105,14 +106,12 @@ class DaskSource(Source):
 
     def in_parts(self, f: Callable[[Block], Arrays | None], plan: PartPlan) -> Parts:
         """The rows that f makes of every stretch, sorted and cut, held by the workers."""
-        from certifit.data.engines.dask_parts import DaskParts
-
         return DaskParts.built(self._tasks(f), plan)
 
     def _tasks(self, f: Callable[[Block], Any]) -> list[Any]:
         from dask.delayed import delayed
 
-        shared = delayed(f, pure=False, traverse=False)  # one copy for all tasks
+        shared = shared_task(f)
         tasks = []
         for begin in range(0, self.n_rows, self.rows_of_stretch()):
             end = min(begin + self.rows_of_stretch(), self.n_rows)

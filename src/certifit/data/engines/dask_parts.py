@@ -18,6 +18,33 @@ from certifit.runtime import threads
 _TASKS_AT_ONCE = 64
 
 
+class Aligned:
+    """f for workers: unpickled there, its arrays begin where numbers may begin.
+
+    Small arrays that Dask sends by pickle's protocol 5 lie anywhere among the bytes received, and the core reads whole
+    numbers. Protocol 4 copies what is not aligned.
+    """
+
+    def __init__(self, f: Callable[..., Result]) -> None:
+        self.f = f
+
+    def __call__(self, *arguments: Any) -> Any:
+        """f, in the process that made it."""
+        return self.f(*arguments)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+        import cloudpickle  # Dask's own: functions of users have no name to be found by
+
+        return cloudpickle.loads, (cloudpickle.dumps(self.f, protocol=4),)
+
+
+def shared_task(f: Callable[..., Any]) -> Any:
+    """A task that gives f: one copy for all tasks."""
+    from dask.delayed import delayed
+
+    return delayed(Aligned(f), pure=False, traverse=False)
+
+
 class DaskParts(Parts):
     """Parts as tasks whose results are kept by the workers."""
 
@@ -48,7 +75,7 @@ class DaskParts(Parts):
         from dask.base import compute
         from dask.delayed import delayed
 
-        shared = delayed(f, pure=False, traverse=False)
+        shared = shared_task(f)
         for begin in range(0, len(self.tasks), _TASKS_AT_ONCE):
             yield from compute(*[delayed(_of)(shared, part) for part in self.tasks[begin : begin + _TASKS_AT_ONCE]])
 
@@ -57,7 +84,7 @@ class DaskParts(Parts):
         from dask.base import compute, persist
         from dask.delayed import delayed
 
-        shared = delayed(f, pure=False, traverse=False)
+        shared = shared_task(f)
         pairs = [delayed(_updated, nout=2)(shared, part) for part in self.tasks]
         pairs = list(persist(*pairs))
         yield from compute(*[pair[1] for pair in pairs])
@@ -68,7 +95,7 @@ class DaskParts(Parts):
         from dask.base import compute
         from dask.delayed import delayed
 
-        shared = delayed(f, pure=False, traverse=False)
+        shared = shared_task(f)
         at: Any = delayed(carry, pure=False, traverse=False)
         for part in self.tasks:
             at = delayed(_folded)(shared, part, at)
