@@ -114,6 +114,16 @@ def test_the_bound_on_the_largest_eigenvalue_is_one(monkeypatch, kernel):
     assert largest * (1 - 1e-12) <= loose
 
 
+def test_an_objective_of_lms_below_float64_is_not_stated():
+    rows = np.arange(5.0)[:, None] * 1e-151
+    model = cf.KernelLMS(kernel=ks.Linear()).fit(rows, np.zeros(5))
+    assert model.certificate_.holds  # all errors are 0
+    model.dual_coef_ = np.ones(5)  # errors of 1e-301, whose squares are not
+    certificate = model.certify(rows, np.zeros(5))
+    assert not certificate.holds
+    assert "below what float64 can state" in str(certificate)
+
+
 def test_a_changed_coefficient_of_lms_is_seen():
     model = cf.KernelLMS(kernel=KERNEL).fit(X, Y)
     assert model.certify(X, Y).holds

@@ -169,7 +169,9 @@ def certify(task: LmsTask, state: LmsState) -> LmsCertificate:
     objective = task.objective(state.dual)
     size = float(np.mean(np.square(task.y))) / 2 + state.objective
     fault = ""
-    if not abs(objective - state.objective) <= SAME * size + TINY:
+    if size < TINY / SAME and (task.y.any() or state.dual.any()):
+        fault = "Squares of the errors are below what float64 can state. Multiply y by a power of ten."
+    elif not abs(objective - state.objective) <= SAME * size + TINY:
         fault = f"The state ends at {objective:.6g}, and states {state.objective:.6g}."
     elif not (rounding := _rounding(task, state.dual)) <= SAME * size + TINY:
         fault = f"Rounding of the kernel's sums may change the mean of squared errors / 2 by {rounding:.3g}."
