@@ -13,16 +13,19 @@
 
 namespace certifit {
 
-// sum: of the first number of rows; mass: of the second, above the bits that count rows.
+// sum: of the first number of rows; mass: of the second, above the bits that count rows. Sums keep within 62 bits, and
+// those of a call whose units are not of its rows wrap around.
 struct Cell {
   int64_t sum;
   uint64_t mass;
   Cell& operator+=(const Cell& other) {
-    sum += other.sum;
+    sum = static_cast<int64_t>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(other.sum));
     mass += other.mass;
     return *this;
   }
-  Cell operator-(const Cell& other) const { return {sum - other.sum, mass - other.mass}; }
+  Cell operator-(const Cell& other) const {
+    return {static_cast<int64_t>(static_cast<uint64_t>(sum) - static_cast<uint64_t>(other.sum)), mass - other.mass};
+  }
 };
 
 // Rows of weight 1 in two classes: how many there are below, and how many of them are of the second class above.

@@ -102,7 +102,8 @@ class Text:
         if any("\udc80" <= letter <= "\udcff" for name in text.header for letter in name):
             raise Undecodable(f"{path!r}: the header is not {encoding} text. Pass encoding=, such as 'latin1'.")
         if repeated := repeated_names(text.header):
-            named = f"named {repeated}" if are_names(text.header) else "of one name, if its first line is one of names"
+            told = f"named {', '.join(map(repr, repeated))}"
+            named = told if are_names(text.header) else "of one name, if its first line is one of names"
             raise ValueError(f"{path!r} has more than one column {named}. Rename them.")
         return text
 
