@@ -139,6 +139,7 @@ NUMBERS: dict[str, tuple[str, str, Any, float, str]] = {
     "a scale": ("components", "state.scale", 0, 2.0, "a scale without standardize"),
     "a centre": ("components without centre", "state.mean", 0, 1.0, "a centre without center"),
     "sixteen digits": ("components", "certificate.digits", 0, 16.0, "0 to 15"),
+    "a step below 0": ("components by products", "history", 0, -np.inf, "a residual below 0"),
     "negative digits": ("components", "certificate.digits", 0, -1.0, "0 to 15"),
 }
 

@@ -86,6 +86,7 @@ def _state_problems(content: Content) -> Iterator[Problems]:
         "a scale that is not above 0": (arrays["state.scale"] <= 0).any(),
         "a scale without standardize": not parameters["standardize"] and (arrays["state.scale"] != 1).any(),
         "a history of more than one step": not _is_by_products(metadata) and metadata["n_iterations"] != 1,
+        "a residual below 0": _is_by_products(metadata) and (arrays["history"] < 0).any(),
         "fewer rows than ddof": not metadata["data"]["sum_weight"] > float(parameters["ddof"]),
     }
 
