@@ -39,6 +39,7 @@ FORGED = {
     "a gain below 0": ("trees.gain", 0, -1.0),
     "a loss that the certificate does not state": ("trees.loss", -1, 0.123),
     "a direction of 5": ("directions", 0, 5),
+    "a direction without a size": ("directions", 0, -(2**63)),
 }
 
 

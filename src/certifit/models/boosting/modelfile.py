@@ -85,7 +85,7 @@ def _shape_problems(content: Content) -> Iterator[Problems]:
         "another loss than the certificate": arrays["trees.loss"][-1] != metadata["certificate"]["loss"],
         "held-out losses of some rounds": 0 < metadata["n_held_out"] < metadata["n_rounds"]
         or metadata["n_held_out"] > content.parameters["n_estimators"],
-        "directions that are not 1, -1 or 0": (np.abs(arrays["directions"]) > 1).any(),
+        "directions that are not 1, -1 or 0": not np.isin(arrays["directions"], (-1, 0, 1)).all(),
         "neither a fault nor a proof": not metadata["certificate"]["fault"]
         and not metadata["certificate"]["value"] <= 1,
     }
