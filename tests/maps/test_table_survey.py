@@ -46,9 +46,10 @@ def source(batches: list[pa.RecordBatch]) -> ArrowSource:
     return ArrowSource(lambda: batches, batches[0].schema)
 
 
+NUMBERS = st.none() | st.just(math.nan) | st.sampled_from([-999.0, -99.0, 9999.0]) | st.floats(-1e6, 1e6)
 columns = st.fixed_dictionaries(
     {
-        "x": st.lists(st.none() | st.just(math.nan) | st.floats(-1e6, 1e6), min_size=N, max_size=N),
+        "x": st.lists(NUMBERS, min_size=N, max_size=N),
         "n": st.lists(st.none() | st.integers(-5, 5), min_size=N, max_size=N),
         "f": st.lists(st.none() | st.booleans(), min_size=N, max_size=N),
         "t": st.lists(st.none() | st.sampled_from(["a", "b", "", "ä", "long one"]), min_size=N, max_size=N),

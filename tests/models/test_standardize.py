@@ -289,3 +289,10 @@ def test_spreads_below_float64_are_refused_in_words(model):
     X, weight = 1e-300 * np.array([[1.0], [-0.3], [0.4], [-1.5]]), np.array([1e-140, 1e-130, 1e-50, 1.0])
     with pytest.raises(ValueError, match=r"standard deviation of .* is too small for float64"):
         clone(model).set_params(standardize=True).fit(X, np.array([1.0, 3.0, 2.0, 5.0]), weight)
+
+
+@pytest.mark.parametrize("solver", ["columns", "rows", "randomized"])
+def test_components_refuse_spreads_below_float64_in_words(solver):
+    X = 1e-310 * np.array([[1.0, 0.2], [-0.3, 2.0], [0.4, -1.0], [-1.5, 0.7]])
+    with pytest.raises(ValueError, match=r"standard deviation of .* is too small for float64"):
+        cf.PCA(1, standardize=True, solver=solver).fit(X)

@@ -64,7 +64,8 @@ class ArrowSource(Source):
     @property
     def readings(self) -> dict[str, str]:
         """Columns whose cells were not written plainly, and the word for how: "decimal-comma", "day-first"."""
-        fields = [field for field in self.schema if field.name in self.names]
+        names = set(self.names)
+        fields = [field for field in self.schema if field.name in names]
         return {field.name: field.metadata[READING].decode() for field in fields if READING in (field.metadata or {})}
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -261,10 +261,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if len(fills) != sum(n_fills):
             raise ValueError(f"The columns need {sum(n_fills)} fills. Got {len(fills)}.")
         kinds: list[TableColumn] = []
+        left = iter(fills)
         for record, n in zip(state["columns"], n_fills, strict=True):
-            kind = of_record(record, fills[:n])
+            kind = of_record(record, list(islice(left, n)))
             kinds.append(kind.coded() if encoder.levels == "codes" and isinstance(kind, Level) else kind)
-            fills = fills[n:]
         kinds = with_shares(kinds)
         set_names(encoder, [kind.name for kind in kinds] if state["named"] else None, len(kinds))
         encoder.columns_, encoder.notes_, encoder.survey_ = kinds, list(state["notes"]), None

@@ -73,7 +73,7 @@ class ColumnSurvey:
     numbers: dict[str, NumberMoments] = field(default_factory=dict)  # "" for a number or a flag
     texts: Levels | None = None
     is_readable: bool = True
-    codes: Mapping[float, int] = field(default_factory=dict)  # rows of numbers such as -999
+    codes: Mapping[float, int] = field(default_factory=dict)  # rows of numbers such as -999 beyond all others
     others: tuple[float, float] = (np.inf, -np.inf)  # the smallest and the largest of all other numbers
 
     @property
@@ -88,6 +88,7 @@ class ColumnSurvey:
         texts = None
         if self.texts is not None and other.texts is not None:
             texts = self.texts.added(other.texts, cap)
+        others = (min(self.others[0], other.others[0]), max(self.others[1], other.others[1]))
         return replace(
             self,
             missing=self.missing + other.missing,
@@ -97,8 +98,8 @@ class ColumnSurvey:
             numbers={part: value + other.numbers[part] for part, value in self.numbers.items()},
             texts=texts,
             is_readable=self.is_readable and other.is_readable,
-            codes=dict(Counter(self.codes) + Counter(other.codes)),
-            others=(min(self.others[0], other.others[0]), max(self.others[1], other.others[1])),
+            codes=_beyond(others, Counter(self.codes) + Counter(other.codes)),
+            others=others,
         )
 
     @property
@@ -215,17 +216,19 @@ def _numbers(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
 
 
 def _codes(x: Array, used: Array | None, numbers: NumberMoments) -> dict[str, Any]:
-    """Rows of the numbers that often mean no value, where one is the smallest or the largest; and the other numbers."""
+    """Rows of the numbers that often mean no value, beyond all other numbers; and the range of these."""
     if numbers.lower not in ABSENT and numbers.upper not in ABSENT:
         return {"others": (numbers.lower, numbers.upper)}
     values = x if used is None else x[used]
     is_code = np.isin(values, ABSENT)
-    others = values[~is_code]
-    codes, counts = np.unique(values[is_code], return_counts=True)
-    return {
-        "codes": dict(zip(map(float, codes), counts.tolist(), strict=True)),
-        "others": (float(others.min()), float(others.max())) if len(others) else (np.inf, -np.inf),
-    }
+    left = values[~is_code]
+    others = (float(left.min()), float(left.max())) if len(left) else (np.inf, -np.inf)
+    return {"codes": _beyond(others, Counter(values[is_code].tolist())), "others": others}
+
+
+def _beyond(others: tuple[float, float], codes: Mapping[float, int]) -> dict[float, int]:
+    """Codes that no other number reaches, in order: the same for any cut of the rows."""
+    return {float(code): codes[code] for code in sorted(codes) if not others[0] <= code <= others[1]}
 
 
 def _dates(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:

@@ -121,8 +121,7 @@ class RowVariance(VarianceTask):
         self.unit = 1.0 if self.standardize else 1.0 / smallest
         self.scale = np.ones(len(powers))
         if self.standardize:
-            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-                self.scale = np.where(sd > 0, sd / self._power, 1.0)
+            self._set_scale(sd, self._power)
         self._shift = mean if self.center else np.zeros(len(mean))
         self.mean = self._shift / np.where(self._power > 0, self._power, 1.0)
         self.mean[constant] = _row(self.block.X, 0)[constant]
@@ -404,8 +403,7 @@ class ProductVariance(VarianceTask):
             return
         sd = np.sqrt(spread)
         self._times = self._standard_times(sd, powers)
-        with np.errstate(over="ignore", under="ignore"):
-            self.scale = np.where(sd > 0, sd / powers, 1.0)
+        self._set_scale(sd, powers)
         self.unit = 1.0
 
 

@@ -23,6 +23,7 @@ from certifit.statistics import double_double as dd
 from certifit.statistics.class_moments import PIECE_ENTRIES
 from certifit.statistics.factor import DEPENDENT, System
 from certifit.statistics.gram import Gram, gram
+from certifit.statistics.moments import refuse_small_spreads
 from certifit.statistics.residual import MATRIX_ERROR, TWOFOLD_UNIT, UNIT
 
 SHARP = 1e-8  # largest relative error of a variance from float64 sums
@@ -130,6 +131,12 @@ class VarianceTask(ABC):
                 "it out, or use center=True."
             )
         return np.asarray(times)
+
+    def _set_scale(self, sd: Array, powers: Array) -> None:
+        """The user's standard deviations, of columns that were multiplied by powers; 1 for one that does not vary."""
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            self.scale = np.where(sd > 0, sd / powers, 1.0)
+        refuse_small_spreads(self.scale, self.source.names)
 
     def _check_weight(self) -> None:
         if self.sum_weight - self.ddof > 0:
@@ -268,8 +275,7 @@ class ColumnVariance(VarianceTask):
         if self.standardize:
             sd = np.sqrt(self._spread / self.gram.sum_weight)
             self._times = self._standard_times(sd, powers)
-            with np.errstate(over="ignore", under="ignore"):
-                self.scale = np.where(sd > 0, sd / powers, 1.0)
+            self._set_scale(sd, powers)
             self.unit = 1.0
             return
         self.scale = np.ones(len(powers))
