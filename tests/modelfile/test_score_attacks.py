@@ -225,10 +225,13 @@ def test_standard_errors_of_classes_are_those_of_a_maximum_likelihood(given, pro
     refuse(_with_inverse(edited(to_bytes(model), "inference", ERRORS), 3), f"standard errors {problem}")
 
 
-def test_softmax_has_no_standard_errors():
+def test_standard_errors_of_three_classes_have_two_scores():
     X = few_rows()[0]
     model = cf.LogisticRegression(0.0).fit(X, np.arange(30) % 3)
-    refuse(_with_inverse(edited(to_bytes(model), "inference", ERRORS), 3), "standard errors of 3 classes")
+    assert model.inference_ is not None
+    refuse(_with_inverse(to_bytes(model), 3), r"6 names need shapes \(6,\) and \(6, 6\)")
+    penalised = cf.LogisticRegression(0.1).fit(X, np.arange(30) % 3)
+    refuse(_with_inverse(edited(to_bytes(penalised), "inference", ERRORS), 6), "standard errors under a penalty")
 
 
 def _with_inverse(data: bytes, size: int) -> bytes:

@@ -15,6 +15,9 @@ var_weights, R's weights) N is the number of rows; so it is for the binomial fam
 log-likelihood is sum log p(y_i; mu_i, phi / w_i), but R's of Gamma and inverse Gaussian targets is that of frequencies,
 sum w_i log p(y_i; mu_i, phi) with phi = deviance / sum of weights, while BIC has the logarithm of the number of rows.
 The null model has the intercept and the offset alone; without an intercept the offset alone, as in R.
+
+Of K classes there are K - 1 scores, logarithms of the odds against the first class: the information of two of them, k
+and l, is sum_i w_i p_ik ([k = l] - p_il) (1, x_i)(1, x_i)'. N rows have K - 1 degrees of freedom each.
 """
 
 from __future__ import annotations
@@ -36,6 +39,21 @@ from certifit.mathematics.families.responses import Binomial, Gamma, InverseGaus
 Rules = Literal["R", "statsmodels"]
 Dispersion = Literal["pearson", "deviance"] | float | None
 Kind = Literal["HC0", "HC1"]
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """One of more than two classes per row."""
+
+    name: ClassVar[str] = "multinomial"
+    dispersion: ClassVar[float | None] = 1.0
+
+
+def score_names(labels: Array, names: Sequence[str]) -> list[str]:
+    """Of all coefficients: those of one score, or of every class but the first, "label: name"."""
+    if len(labels) == 2:
+        return list(names)
+    return [f"{label}: {name}" for label in labels.tolist()[1:] for name in names]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +80,10 @@ class LikelihoodRatio:
 class GlmInference:
     """All that a summary and an interval need; no rows. The columns must be independent."""
 
-    names: tuple[str, ...]  # p names, "intercept" first when there is one
+    names: tuple[str, ...]  # p names, "intercept" first when there is one; of several scores, one score after the other
     estimate: Array  # (p,)
     inverse: Array  # (p, p): A
-    family: Response
+    family: Response | Multinomial
     link: str
     deviance: float
     null_deviance: float
@@ -73,8 +91,9 @@ class GlmInference:
     saturated: float  # log-likelihood of means equal to the targets at phi = 1; nan where rows are needed
     n_rows: float
     sum_weight: float
-    mean_information: float  # sum of w W
+    mean_information: float  # sum of w W; of several scores, that of the first
     has_intercept: bool
+    n_scores: int = 1
     weights: Convention = "frequency"
     convention: Rules = "R"
     given_dispersion: Dispersion = None
@@ -108,18 +127,18 @@ class GlmInference:
 
     @property
     def df_model(self) -> float:
-        """Columns besides the intercept."""
-        return float(len(self.names) - self.has_intercept)
+        """Columns besides the intercept, of all scores."""
+        return float(len(self.names) - self.n_scores * self.has_intercept)
 
     @property
     def df_resid(self) -> float:
-        """N - p."""
-        return float(self.n_obs - len(self.names))
+        """N - p; of several scores N times their number, less p."""
+        return float(self.n_scores * self.n_obs - len(self.names))
 
     @property
     def df_null(self) -> float:
-        """N less 1 for the intercept."""
-        return float(self.n_obs - self.has_intercept)
+        """N less 1 for the intercept, of every score."""
+        return float(self.n_scores * (self.n_obs - self.has_intercept))
 
     @property
     def is_estimated(self) -> bool:
@@ -200,6 +219,7 @@ class GlmInference:
             return self.given_likelihood
         if self.family.dispersion is not None:
             return self.saturated - self.deviance / 2
+        assert isinstance(self.family, Response)  # the others have a dispersion
         phi, unit = self.likelihood_dispersion, np.ones(1)
         if not phi > 0:
             return math.inf
@@ -249,6 +269,25 @@ class GlmInference:
         centre = leverage_of(rows, self._factor, self.has_intercept, self.mean_information)
         half = self._quantile(level) * spread * np.sqrt(centre)
         return np.column_stack([scores - half, scores + half])
+
+    def chance_intervals(self, rows: Array, chances: Array, level: float = 0.95) -> Array:
+        """Where the chances of all classes lie, shape (n, classes, 2). Rows lead with 1.
+
+        logit p_k = z_k - log sum of e^(z_l) over the other classes has the slopes 1 by z_k and -p_l / (1 - p_k) by the
+        others; its interval, through the logit. Of two classes that is the interval of their one score.
+        """
+        root = _factor_of(self.inverse) * math.sqrt(self.dispersion)
+        ends = np.empty((*chances.shape, 2))
+        for k in range(chances.shape[1]):
+            others = np.delete(chances, k, axis=1)
+            rest = others.sum(axis=1)  # 1 - p_k, without cancelling
+            with np.errstate(divide="ignore", invalid="ignore"):  # a chance of 1 to rounding
+                slopes = np.insert(-others / rest[:, None], k, 1.0, axis=1)[:, 1:]
+                score = np.log(chances[:, k]) - np.log(rest)
+                along = (slopes[:, :, None] * rows[:, None, :]).reshape(len(rows), -1) @ root
+                half = self._quantile(level) * np.sqrt(np.einsum("ij,ij->i", along, along))
+            ends[:, k] = special.expit(np.column_stack([score - half, score + half]))
+        return np.where(np.isnan(ends), [0.0, 1.0], ends)
 
     def with_options(self, weights: Convention, convention: Rules, dispersion: Dispersion) -> GlmInference:
         """The same fit by other rules."""
@@ -306,6 +345,15 @@ class GlmInference:
             yield "Log-likelihood, AIC and BIC need the rows: summary(X, y, ...)."
         if not self.has_intercept:
             yield "The null model has no intercept either: its score is the offset, or 0."
+
+
+def _factor_of(covariance: Array) -> Array:
+    """L with LL' = covariance."""
+    size = np.sqrt(np.diagonal(covariance))
+    try:
+        return np.asarray(np.linalg.cholesky(covariance / size / size[:, None]) * size[:, None])
+    except np.linalg.LinAlgError:
+        raise ValueError("the columns are too close to dependent to tell them apart in float64. Drop some.") from None
 
 
 # ---- the table: that of least squares with another head --------------------------------------------------------------

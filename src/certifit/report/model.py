@@ -63,7 +63,7 @@ def shell_lines(context: dict[str, Any]) -> list[str]:
     model = shlex.quote(visible(files["model"]))
     quoted = [shlex.quote(visible(path)) for path in files["paths"]]
     data = " ".join(quoted if len(quoted) <= MOST_PATHS else [quoted[0], "...", quoted[-1]])
-    interval = " --interval 0.95" if _has_inference(context) else ""
+    interval = " --interval 0.95" if _has_inference(context) and context["classes"] is None else ""
     proba = "" if context["classes"] is None else " --proba"
     weight = f" --weight {shlex.quote(visible(files['weight']))}" if files["weight"] else ""
     bad_rows = f" --bad-rows {files['bad_rows']}" if files["bad_rows"] else ""

@@ -14,6 +14,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source, tree_sum
 from certifit.runtime import FEWER_CLASSES, check_memory, check_work, core, n_threads
 from certifit.statistics.gram import Scaling, check_square
+from certifit.statistics.loss_sums import hessians_of, scores_of, value_sums
 from certifit.statistics.row_curvature import in_large_blocks
 
 # Seconds of one core of 2024, measured. A fit takes some 100 passes over the scores, its proof 4 over pairs of classes.
@@ -93,6 +94,22 @@ def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tu
     return float(divergence), moments, curvature
 
 
+def pearson(source: Source, scaling: Scaling, point: Array) -> float:
+    """Pearson's sum of w_i sum_k ([y_i = k] - p_ik)^2 / p_ik = w_i (1 / p_iy - 1): one pass."""
+    (total,) = _summed(source, partial(_pearson_of_stretch, scaling=scaling, point=point))
+    return float(total[0]) / scaling.weight_scale
+
+
+def slope_squares(source: Source, scaling: Scaling, point: Array, is_frequency: bool) -> Array:
+    """sum_i w_i u_ik u_il (x_i, 1)(x_i, 1)', u_ik = p_ik - [y_i = k]; of inverse variances sum w^2: one pass.
+
+    Pairs k <= l of all classes but the first, in order.
+    """
+    f = partial(_squares_of_stretch, scaling=scaling, point=point, is_frequency=is_frequency)
+    (total,) = _summed(source, f)
+    return np.asarray(total / scaling.weight_scale)
+
+
 def columns_matrix(source: Source, scaling: Scaling) -> Array:
     """sum_i w_i (x_i, 1)(x_i, 1)' / sum_i w_i of scaled and shifted columns: one pass."""
     (total,) = _summed(source, partial(_columns_of_stretch, scaling=scaling))
@@ -137,6 +154,32 @@ def _dual_of_stretch(stretch: Block, scaling: Scaling, point: Array, mixture: Mi
     units = (s.scale, s.shift, s.weight_scale)
     where = (*_parts(point), m.lift, m.mix, m.share)
     return Sums(core.softmax_dual(stretch.rows, stretch.y, stretch.weight, *units, *where, block_rows, n_threads()))
+
+
+def _scores_of(stretch: Block, scaling: Scaling, point: Array) -> tuple[Array, tuple[Array, Array]]:
+    """z_ik, and where in it the scores of the rows' own classes are."""
+    scores = np.column_stack([scores_of(stretch, scaling, one[:-1], float(one[-1])) for one in point.T])
+    return scores, (np.arange(stretch.n_rows), np.asarray(stretch.y).astype(np.int64))
+
+
+def _pearson_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
+    scores, own = _scores_of(stretch, scaling, point)
+    odds = np.exp(scores - scores[own][:, None])
+    odds[own] = 0.0
+    rows = odds.sum(axis=1)
+    rows = rows if stretch.weight is None else np.where(stretch.weight > 0, rows, 0.0)
+    return Sums((value_sums(stretch, rows, scaling.weight_scale, block_rows, (None, 1)),))
+
+
+def _squares_of_stretch(stretch: Block, scaling: Scaling, point: Array, is_frequency: bool, block_rows: int) -> Sums:
+    scores, own = _scores_of(stretch, scaling, point)
+    slopes = np.exp(scores - scores.max(axis=1, keepdims=True))
+    slopes /= slopes.sum(axis=1, keepdims=True)
+    slopes[own] -= 1.0
+    times = 1.0 if is_frequency or stretch.weight is None else stretch.weight
+    low, high = np.triu_indices(point.shape[1] - 1)
+    squares = tuple(slopes[:, k] * slopes[:, j] * times for k, j in zip(low + 1, high + 1, strict=True))
+    return Sums((np.stack([one[0] for one in hessians_of(stretch, scaling, squares, block_rows, (None, 1))]),))
 
 
 def _columns_of_stretch(stretch: Block, scaling: Scaling, block_rows: int) -> Sums:

@@ -5,10 +5,10 @@ A fitted model holds no rows. What needs them takes them again, and refuses rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,13 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.data.user_input import UserRows, UserTarget, UserWeights, predict_rows, predict_source
-from certifit.inference.glm import Dispersion, GlmInference, GlmSummary, Kind, Rules
+from certifit.inference.glm import Dispersion, GlmInference, GlmSummary, Multinomial, Rules
 from certifit.inference.least_squares import WEIGHTS, Convention
 from certifit.inference.summary import Dropped
-from certifit.mathematics.families.responses import Response, Tweedie
+from certifit.mathematics.families.responses import Response
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.estimator import TaskEstimator
 from certifit.models.glm.certificate import GlmCertificate, certify
+from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer, n_scores, robust, with_likelihood
+from certifit.models.glm.softmax_certificate import certify as certify_classes
+from certifit.models.glm.softmax_solver import solve as solve_classes
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import solve
 from certifit.models.glm.task import GlmTask
@@ -40,15 +43,9 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import Bounds
 from certifit.models.parameters import check_choice
 from certifit.runtime import one_blas_thread
-from certifit.statistics.factor import Curvature
-from certifit.statistics.glm_sums import Fit, fit_sums, likelihood_sum, sandwich_sums
 
 Covariance = Literal["nonrobust", "HC0", "HC1"]
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
-
-
-GlmOrSoftmaxTask: TypeAlias = GlmTask | SoftmaxTask
-GlmState: TypeAlias = Weights | SoftmaxWeights
 
 
 class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
@@ -145,7 +142,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
     ) -> Array:
         """Lower and upper end of E y for every row: the interval of its score, through the link.
 
-        convention: as for `summary`.
+        Of more than two classes of every chance, rows x classes x 2. convention: as for `summary`.
         """
         check_is_fitted(self)
         check_choice("convention", convention, get_args(Rules))
@@ -159,13 +156,19 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             return np.concatenate(parts) if parts else np.zeros((0, 2))
         return self._interval(predict_rows(self, X, offset, exposure), fit, level)
 
-    def _inferred(self, task: GlmTask, state: Weights) -> GlmInference | None:
+    def _inferred(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmInference | None:
         """What is kept at a fit; None where single coefficients are not determined, or pulled by a penalty."""
-        family = self._family()
-        is_free = self.alpha_ == 0 and self.bounds is None
-        if family is None or not is_free or self.certificate_.dependent or self._is_faulty():
+        if self._family() is None or not self._is_free() or self.certificate_.dependent or self._is_faulty():
             return None
-        return infer(task, state, *family)
+        return self._infer(task, state)
+
+    def _infer(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmInference | None:
+        """The inference of a fit without a penalty."""
+        family = self._family()
+        assert isinstance(task, GlmTask) and isinstance(state, Weights) and family is not None
+        law, link = family
+        assert isinstance(law, Response)
+        return infer(task, state, law, link)
 
     def _stored_fit(self, passed: list[str], covariance: str, redundant: str) -> GlmInference:
         """The inference that needs no rows."""
@@ -194,14 +197,12 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
     ) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
         may_drop = redundant != "refuse" and self._is_free() and bool(self.certificate_.dependent)
-        family = self._family()
-        if (self.inference_ is None and not may_drop) or family is None:
+        if (self.inference_ is None and not may_drop) or self._family() is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
-        task, state = self._task_on(X, y, **roles), self._weights()
-        assert isinstance(task, GlmTask)  # softmax has no family
+        task, state, tolerance = self._task_on(X, y, **roles), self._state(), self.certificate_.tolerance
         refuse_other_facts(task.facts(), self.data_)
-        certificate = certify(task, state, self.certificate_.tolerance)
+        certificate = _certified(task, state, tolerance)
         if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
             raise ValueError(
                 "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
@@ -210,27 +211,39 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         dropped: tuple[Dropped, ...] = ()
         undetermined: tuple[int, ...] = ()
         if may_drop:
-            dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~determined(task.columns)).tolist())
+            is_known = np.tile(determined(task.columns), n_scores(task))
+            dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~is_known).tolist())
             task = _without(task)
-            state = solve(task, "auto", self.certificate_.tolerance, MOST_STEPS, 0.0).state
-            certificate = certify(task, state, self.certificate_.tolerance)
-        fit = infer(task, state, *family)
+            state = _solved(task, tolerance)
+            certificate = _certified(task, state, tolerance)
+        fit = self._infer(task, state)
         if fit is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         return _SeenFit(task, state, fit, certificate, dropped, undetermined)
 
-    def _dropped(self, task: GlmTask) -> tuple[Dropped, ...]:
+    def _dropped(self, task: GlmOrSoftmaxTask) -> tuple[Dropped, ...]:
         """The redundant columns of a task: their places in its table, names and relations."""
         names = ["intercept"] * int(self.fit_intercept) + list(task.source.names)
         places = task.columns.factor.dependent.tolist()
         relations = dict(zip(places, self.certificate_.dependent, strict=False))
-        return tuple(Dropped(at, names[at], relations.get(at, f"{names[at]} is redundant")) for at in places)
+        rows = self._score_names(names)
+        every = [place + first for first in range(0, len(rows), len(names)) for place in places]
+        why = [relations.get(at % len(names), f"{names[at % len(names)]} is redundant") for at in every]
+        return tuple(Dropped(at, rows[at], reason) for at, reason in zip(every, why, strict=True))
+
+    def _score_names(self, names: Sequence[str]) -> list[str]:
+        """Of the rows of the table: one score after the other."""
+        return list(names)
 
     def _interval(self, block: Block, fit: GlmInference, level: float) -> Array:
         columns = self.columns_of(block)
         columns = np.asarray(columns.toarray() if hasattr(columns, "toarray") else columns, dtype=np.float64)
         if self.fit_intercept:
             columns = np.column_stack([np.ones(len(columns)), columns])
+        return self._ends(block, columns, fit, level)
+
+    def _ends(self, block: Block, columns: Array, fit: GlmInference, level: float) -> Array:
+        """Of the means of the rows of a block; columns lead with 1."""
         ends = self._loss().mean(fit.interval(columns, self._row_scores(block), level))
         return np.sort(ends, axis=1)  # a link may fall
 
@@ -267,11 +280,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         """How to fit the same model without a penalty."""
         return f"{type(self).__name__}(alpha=0)"
 
-    def _family(self) -> tuple[Response, str] | None:
+    def _family(self) -> tuple[Response | Multinomial, str] | None:
         """The family of the targets and the name of the link; None where the loss is not of a family."""
-        raise NotImplementedError
-
-    def _weights(self) -> Weights:
         raise NotImplementedError
 
     def _loss(self) -> ScoreLoss:
@@ -285,8 +295,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
 class _SeenFit:
     """A fit beside its rows: of all columns, or without the redundant ones."""
 
-    task: GlmTask
-    state: Weights
+    task: GlmOrSoftmaxTask
+    state: GlmState
     fit: GlmInference
     certificate: GlmCertificate
     dropped: tuple[Dropped, ...]
@@ -296,14 +306,30 @@ class _SeenFit:
 MOST_STEPS = 1000
 
 
-def _without(task: GlmTask) -> GlmTask:
+def _without(task: GlmOrSoftmaxTask) -> GlmOrSoftmaxTask:
     """The task on the columns that the factor of its Gram matrix keeps, without a penalty."""
     first = int(task.fit_intercept)
     places = tuple(int(place) - first for place in task.columns.factor.kept if place >= first)
     kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
-    d = len(places)
+    d, rows = len(places), task.source.through(kept)
+    if isinstance(task, SoftmaxTask):
+        return SoftmaxTask(rows, task.n_classes, 0.0, task.fit_intercept)
     free = Strengths(0.0, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
-    return GlmTask(task.source.through(kept), task.loss, free, task.fit_intercept)
+    return GlmTask(rows, task.loss, free, task.fit_intercept)
+
+
+def _solved(task: GlmOrSoftmaxTask, tolerance: float) -> GlmState:
+    if isinstance(task, SoftmaxTask):
+        return solve_classes(task, tolerance, MOST_STEPS).state
+    return solve(task, "auto", tolerance, MOST_STEPS, 0.0).state
+
+
+def _certified(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCertificate:
+    if isinstance(task, SoftmaxTask):
+        assert isinstance(state, SoftmaxWeights)
+        return certify_classes(task, state, tolerance)
+    assert isinstance(state, Weights)
+    return certify(task, state, tolerance)
 
 
 def _named(
@@ -329,82 +355,3 @@ _NO_FAMILY = (
     "a loss of your own has no likelihood, so there is neither a dispersion nor a test. Use a family, or refits on "
     "Bootstrap rows for the spread of the weights."
 )
-
-
-# From a fitted task to inference: the passes over its rows.
-
-
-@one_blas_thread
-def infer(task: GlmTask, state: Weights, family: Response, link: str) -> GlmInference | None:
-    """The inference of a fit without a penalty; None where its columns do not determine single coefficients.
-
-    One pass over the rows; with offsets some more over the target alone, for the null deviance.
-    """
-    fit = _fit(task, state)
-    likelihood = None if isinstance(family, Tweedie) else partial(family.log_likelihood, dispersion=1.0)
-    sums = fit_sums(task.source, fit, float(task.null_point[-1]), likelihood)
-    curvature = Curvature(_own(task, sums.information))
-    if curvature.n_flat or not np.isfinite(sums.half):
-        return None
-    inverse = _in_user_units(task, curvature.inverse)
-    if not (np.isfinite(inverse).all() and (np.diagonal(inverse) > 0).all()):
-        return None
-    first = int(task.fit_intercept)
-    return GlmInference(
-        names=(*["intercept"] * first, *task.source.names),
-        estimate=np.concatenate([[state.intercept] * first, state.coef]),
-        inverse=inverse,
-        family=family,
-        link=link,
-        deviance=2 * sums.half,
-        null_deviance=2 * sums.null_half,
-        pearson=sums.pearson,
-        saturated=sums.saturated,
-        n_rows=float(sums.n_rows),
-        sum_weight=float(task.targets.weight),
-        mean_information=float(sums.information[-1, -1]),
-        has_intercept=bool(task.fit_intercept),
-    )
-
-
-def with_likelihood(task: GlmTask, state: Weights, fit: GlmInference) -> GlmInference:
-    """The log-likelihood from the rows, where sums do not tell it: one pass."""
-    if not fit.needs_rows:
-        return fit
-    phi, weights = fit.likelihood_dispersion, fit.likelihood_weights
-    likelihood = partial(fit.family.log_likelihood, dispersion=phi, weights=weights)
-    return replace(fit, given_likelihood=likelihood_sum(task.source, _fit(task, state), likelihood))
-
-
-@one_blas_thread
-def robust(task: GlmTask, state: Weights, fit: GlmInference, kind: Kind) -> GlmInference:
-    """H^-1 (sum w l'^2 xx') H^-1, H the Hessian; HC1 times N / (N - p), as statsmodels has it: one pass."""
-    bread, meat = sandwich_sums(task.source, _fit(task, state), fit.weights == "frequency")
-    curvature = Curvature(_own(task, bread))
-    half = curvature.solve(_own(task, meat))
-    inner = curvature.solve(half.T)
-    factor = fit.n_obs / fit.df_resid if kind == "HC1" else 1.0
-    covariance = _in_user_units(task, (inner + inner.T) / 2 * factor)
-    return replace(fit, robust=covariance, kind=kind)
-
-
-def _fit(task: GlmTask, state: Weights) -> Fit:
-    point = task.to_point(state)
-    return Fit(task.loss, task.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
-
-
-def _own(task: GlmTask, matrix: Array) -> Array:
-    """Without the row of an intercept that is not fitted."""
-    return matrix if task.fit_intercept else matrix[:-1, :-1]
-
-
-def _in_user_units(task: GlmTask, scaled: Array) -> Array:
-    """T V T': coefficients are scale w, the intercept b - shift'w, and it comes first."""
-    s, first = task.scaling, int(task.fit_intercept)
-    change = np.zeros((len(scaled), len(scaled)))
-    change[first:, : len(s.scale)] = np.diag(s.scale)
-    if first:
-        change[0] = np.append(-s.shift, 1.0)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        covariance = change @ scaled @ change.T
-    return np.asarray(covariance / 2 + covariance.T / 2)

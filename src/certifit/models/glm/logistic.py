@@ -5,7 +5,7 @@ Softmax regression as part of LogisticRegression: what more than two classes nee
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from certifit.data.columns import Array
 from certifit.data.labels import one_type, read_labels
 from certifit.data.source import Block, Source
 from certifit.data.user_input import OutPath, Predictions, UserLabels, UserRows, UserTarget, UserWeights
+from certifit.inference.glm import GlmInference, Multinomial, score_names
 from certifit.maps import Basis, UserEncoder
 from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
@@ -31,7 +32,7 @@ from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, 
 from certifit.models.gathered import is_wide
 from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
-from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
+from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer_classes
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
 from certifit.models.glm.softmax_certificate import certify
 from certifit.models.glm.softmax_folds import rotated_start, softmax_folds
@@ -316,19 +317,29 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
     def _told(self) -> Told:
         return replace(super()._told(), n_classes=len(getattr(self, "classes_", (0, 1))))
 
-    def _family(self) -> tuple[Response, str] | None:
-        return (Bernoulli(), "logit") if len(self.classes_) == 2 and self.class_weight_ is None else None
+    def _family(self) -> tuple[Response | Multinomial, str] | None:
+        if self.class_weight_ is not None:
+            return None
+        return (Bernoulli() if len(self.classes_) == 2 else Multinomial()), "logit"
+
+    def _infer(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmInference | None:
+        if not isinstance(task, SoftmaxTask):
+            return super()._infer(task, state)
+        assert isinstance(state, SoftmaxWeights)
+        names = ["intercept"] * int(task.fit_intercept) + list(task.source.names)
+        return infer_classes(task, state, self._score_names(names))
+
+    def _score_names(self, names: Sequence[str]) -> list[str]:
+        return score_names(self.classes_, names)
+
+    def _ends(self, block: Block, columns: Array, fit: GlmInference, level: float) -> Array:
+        if len(self.classes_) == 2:
+            return super()._ends(block, columns, fit, level)
+        return fit.chance_intervals(columns, np.exp(self._log_posterior(block)), level)
 
     def _why_no_inference(self) -> str:
-        if len(self.classes_) > 2:
-            return (
-                f"there is no table for {len(self.classes_)} classes at once. Fit one class against another: "
-                "LogisticRegression(alpha=0) on the rows of these two."
-            )
         if self.alpha_ == 0 and self.class_weight_ is not None:
             return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
-        if self.alpha_ == 0 and len(self.classes_) > 2:
-            return "standard errors are given for two classes only. Fit two of the classes at a time."
         return super()._why_no_inference()
 
     def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
@@ -360,7 +371,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
             return
         self.certificate_ = self._certified(task, self._state())
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.inference_ = None
+        self.inference_ = self._inferred(task, self._state())
 
     def _state(self) -> GlmState:
         return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
@@ -383,8 +394,9 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         return np.asarray(scores[:, 1] >= 0 if len(self.classes_) == 2 else scores.argmax(axis=1), dtype=np.intp)
 
     def _summary_notes(self) -> tuple[str, ...]:
-        against, label = self.classes_.tolist()
-        return (f"Coefficients are of the log-odds of {self.target_name_} = {label!r} against {against!r}.",)
+        against, *labels = self.classes_.tolist()
+        of = f"{self.target_name_} = {labels[0]!r}" if len(labels) == 1 else f"each class of {self.target_name_}"
+        return (f"Coefficients are of the log-odds of {of} against {against!r}.",)
 
     def _weights(self) -> Weights:
         return Weights(np.ravel(self.coef_), float(np.ravel(self.intercept_)[0]))

@@ -29,7 +29,7 @@ from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.glm.certificate import GlmCertificate
-from certifit.models.glm.inference import GlmOrSoftmaxTask, GlmState
+from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows
 from certifit.models.glm.task import GlmTask
 from certifit.models.glm.user_penalty import user_penalty

@@ -1,6 +1,6 @@
 """Models of scores in a file: logistic and softmax regression and generalised linear models.
 
-    C   rows of weights: one per class with softmax, else 1    m   rows of the history
+    C   rows of weights: one per class with softmax, else 1    m   rows of the history    q   coefficients with tests
 
 A family and its link are stored by name. Estimates, names, rows and weights of an inference follow from the rest.
 """
@@ -201,14 +201,21 @@ def _number_or_none(key: str) -> Field:
 
 
 def _inference(content: Content) -> dict[str, object]:
-    metadata, arrays = content.metadata, content.arrays
+    from certifit.inference.glm import Multinomial, score_names
+
+    metadata = content.metadata
     family, link = read_law(metadata)
     has_intercept = bool(content.parameters["fit_intercept"])
+    weights = np.column_stack([content.arrays["intercept"]] * has_intercept + [content.arrays["coef"]])
+    names, is_of_classes = content.coefficients, len(weights) > 1
+    if content.labels is not None:
+        names = tuple(score_names(content.labels, names))
     return {
         **{key: math.nan if value is None else value for key, value in metadata["inference"].items()},
-        "names": content.coefficients,
-        "estimate": np.concatenate([arrays["intercept"][: int(has_intercept)], arrays["coef"][0]]),
-        "family": family,
+        "names": names,
+        "estimate": (weights[1:] - weights[0] if is_of_classes else weights).ravel(),
+        "family": Multinomial() if is_of_classes else family,
+        "n_scores": max(len(weights) - 1, 1),
         "link": link.name,
         "n_rows": float(metadata["data"]["n_rows"]),
         "sum_weight": float(metadata["data"]["sum_weight"]),
@@ -219,7 +226,7 @@ def _inference(content: Content) -> dict[str, object]:
 def _inference_problems(content: Content) -> Iterator[Problems]:
     """Standard errors of what is no maximum likelihood, or deviances that contradict the objective or each other."""
     metadata = content.metadata
-    stored, n_classes = metadata["certificate"], metadata.get("labels", {"count": 2})["count"]
+    stored = metadata["certificate"]
     if metadata["inference"] is None:
         return
     problems = {
@@ -228,7 +235,6 @@ def _inference_problems(content: Content) -> Iterator[Problems]:
         "of redundant columns": stored["rank"] < len(content.columns),
         "of a fit with a fault": stored["fault"] != "",
         "of weighted classes": metadata.get("class_weight") is not None,
-        f"of {n_classes} classes": n_classes != 2,
     }
     yield {f"standard errors {problem}": is_so for problem, is_so in problems.items()}
     mass = metadata["inference"]["mean_information"] if content.parameters["fit_intercept"] else None
@@ -379,7 +385,7 @@ SCORES = (
                 ("m",), "int64", get=lambda model: [int(row["iteration"]) for row in model.history_]
             ),
             "inference.inverse": Array(
-                ("k", "k"), at="inference_.inverse", when=lambda metadata: metadata["inference"] is not None
+                ("q", "q"), at="inference_.inverse", when=lambda metadata: metadata["inference"] is not None
             ),
         },
         objects={

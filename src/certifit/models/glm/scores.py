@@ -30,7 +30,8 @@ from certifit.minimise.stochastic import SGD
 from certifit.models.folds import EachRow, FoldStates, FoldWeights, Grid, MeanState, Rounds, RowState
 from certifit.models.glm.certificate import CLAIM, GlmCertificate, certify
 from certifit.models.glm.folds import default_alphas, score_folds
-from certifit.models.glm.inference import GlmInferenceMethods, GlmOrSoftmaxTask, GlmState
+from certifit.models.glm.inference import GlmInferenceMethods
+from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.l1_solver import alpha_max, solve_path
 from certifit.models.glm.solver import check_solver, is_stochastic, solve
 from certifit.models.glm.task import GlmTask
