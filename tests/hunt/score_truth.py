@@ -118,8 +118,14 @@ class SoftmaxTruth(LinearTruth):
     def __init__(self, problem: Problem, model: Any) -> None:
         super().__init__(replace(problem, weights=row_weights(problem, model)), model)
         self.is_separable = False
-        self.units = [arb(unit).mid() for unit in penalty_units(self.problem, bool(model.fit_intercept))]
+        given, d = problem.parameters, self.n_columns
         self.model, self.alpha, self.has_intercept = model, float(model.alpha_), bool(model.fit_intercept)
+        factors = [arb(float(f)) for f in given.get("penalty_factors") or np.ones(d)]
+        share = arb(float(given.get("l1_ratio", 0.0)))
+        squares = [arb(unit) for unit in penalty_units(self.problem, self.has_intercept)]
+        self.units = [(f * (1 - share) * s).mid() for f, s in zip(factors, squares, strict=True)]
+        self.l1 = [(arb(self.alpha) * share * f * s.sqrt()).mid() for f, s in zip(factors, squares, strict=True)]
+        self.ends = [np.broadcast_to(end, d) for end in given.get("bounds") or (-np.inf, np.inf)]
         classes, self.codes = np.unique(problem.y, return_inverse=True)
         self.n_classes = len(classes)
         self.whole = self._softmax(None)
@@ -130,14 +136,17 @@ class SoftmaxTruth(LinearTruth):
         return Softmax(*rows, self.has_intercept, self.alpha, columns, self.units)
 
     def objective(self, model: Any) -> arb:
-        """f at the state."""
-        return self.whole.value(self.whole.point(model.coef_, model.intercept_))
+        """f at the state, the L1 penalty included."""
+        kinks = [p * abs(arb(float(w))) for row in model.coef_ for p, w in zip(self.l1, row, strict=True)]
+        return (self.whole.value(self.whole.point(model.coef_, model.intercept_)) + sum(kinks, ZERO)).mid()
 
     def find_infimum(self, columns: list[int] | None) -> tuple[arb, bool]:
         """From the fit."""
         softmax = self.whole if columns is None else self._softmax(columns)
         rest = REST * self.at_fit if self.at_fit.is_finite() else ZERO
-        found = softmax.best(softmax.point(self.model.coef_, self.model.intercept_), rest)
+        is_smooth = not any(self.l1) and all(np.isinf(end).all() for end in self.ends)
+        walls = None if is_smooth else softmax.walls(self.l1, *self.ends)
+        found = softmax.best(softmax.point(self.model.coef_, self.model.intercept_), rest, walls)
         is_nothing = found.value <= rest or any(abs(x) > 2000 for part in softmax._scores(found.v) for x in part)
         self.is_separable = self.is_separable or is_nothing
         return found.value, found.is_converged

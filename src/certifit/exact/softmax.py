@@ -1,9 +1,9 @@
 """The exact certificate of softmax regression.
 
-P(W, b) = sum_i share_i [log sum_k e^(z_ik) - z_iy] + alpha/2 sum_k |w_k|^2,   z_ik = b_k + x_i'w_k
+P(W, b) = sum_i share_i [log sum_k e^(z_ik) - z_iy] + sum_jk l2_j/2 w_kj^2,   z_ik = b_k + x_i'w_k
 
-Adding one number to all intercepts (without a penalty, one vector to all weights) changes nothing, so those of the last
-class stay as they are and the others are the unknowns.
+Adding one number to all intercepts, or to all weights of a column without a penalty, changes nothing, so those of the
+last class stay as they are and the others are the unknowns.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ class SoftmaxFit:
         last, n_columns = len(start) - 1, len(places) + int(self.fit_intercept)
         if self.alpha > 0:
             held = start
-            free = [(k, j) for k in range(last + 1) for j in range(n_columns) if k < last or j < len(places)]
+            pulled = {j for j, place in enumerate(places) if self.penalty.factors[place] > 0}
+            free = [(k, j) for k in range(last + 1) for j in range(n_columns) if k < last or j in pulled]
         else:
             held = [[(w - v).mid() for w, v in zip(row, start[-1], strict=True)] for row in start]
             free = [(k, j) for k in range(last) for j in range(n_columns)]

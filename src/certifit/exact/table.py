@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from certifit.exact.closed_forms import CountFit, GaussianFit
 from certifit.exact.huber import HuberFit
 from certifit.exact.losses import NoExactForm, loss_in_balls
@@ -94,7 +96,13 @@ def _logistic(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     labelled = rows.dense().of_classes()
     if len(model.classes_) == 2:
         return _generalised(model, labelled, asked)
-    penalty = Penalty.ridge(float(model.alpha_), rows.n_columns, bool(model.standardize))
+    s = model._strengths(list(rows.names), float(model.alpha_))
+    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, bool(model.standardize), has_target_unit=False)
+    if s.alpha * s.l1_ratio > 0 or np.isfinite([s.lower, s.upper]).any():
+        raise NoExactForm(
+            f"An L1 penalty or bounds of {len(model.classes_)} classes have no exact certificate; of two classes, or "
+            "with squares alone, they have one. The certificate in float64 is a proof too."
+        )
     fit_intercept = bool(model.fit_intercept)
     return SoftmaxFit(labelled, penalty, fit_intercept, model.coef_, model.intercept_, asked).proof()
 

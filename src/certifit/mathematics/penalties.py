@@ -67,18 +67,18 @@ NO_CURVATURE = 1e-26  # of a column's squares before its shift was taken off: cu
 
 @dataclass(frozen=True)
 class Kinks:
-    """l1 and bounds of the entries of a point: those of the weights, none of the intercept."""
+    """l1 and bounds of the entries of a point: those of the weights, none of the intercepts."""
 
     l1: Array
     lower: Array
     upper: Array
 
     @staticmethod
-    def of(penalty: ElasticPenalty) -> Kinks:
-        """Of weights and then an intercept."""
-        free = np.array([np.inf])
+    def of(penalty: ElasticPenalty, n_scores: int = 1) -> Kinks:
+        """Of weights and then an intercept per score."""
+        free = np.full(n_scores, np.inf)
         lower, upper = np.concatenate([penalty.lower, -free]), np.concatenate([penalty.upper, free])
-        return Kinks(np.append(penalty.l1, 0.0), lower, upper)
+        return Kinks(np.append(penalty.l1, np.zeros(n_scores)), lower, upper)
 
     def size(self, point: Array) -> float:
         """sum_j l1_j |x_j|."""
@@ -115,10 +115,10 @@ def minimiser(matrix: Array, gradient: Array, point: Array, value: float, kinks:
     return np.asarray(np.clip(weights, kinks.lower, kinks.upper))
 
 
-def without_still(matrix: Array, shift: Array) -> Array:
+def without_still(matrix: Array, shift: Array, n_scores: int = 1) -> Array:
     """A Hessian whose columns that do not vary, but for rounding, have no entries."""
-    curved = np.diagonal(matrix)
-    still = np.flatnonzero(curved[:-1] <= NO_CURVATURE * curved[-1] * shift**2)
+    curved = np.diagonal(matrix).reshape(-1, n_scores).sum(axis=1)
+    still = np.flatnonzero(np.repeat(curved[:-1] <= NO_CURVATURE * curved[-1] * shift**2, n_scores))
     if len(still):
         matrix = matrix.copy()
         matrix[still], matrix[:, still] = 0.0, 0.0

@@ -26,6 +26,7 @@ class GatheredRows:
     codes: Array
     weight: Array
     block: Block
+    names: list[str]  # of the columns
 
     @staticmethod
     def of(source: Source) -> GatheredRows | None:
@@ -41,7 +42,7 @@ class GatheredRows:
             refuse_nonfinite(source)
         codes = block.y.astype(np.int64)
         weight = np.ones(len(codes)) if block.weight is None else block.weight
-        return GatheredRows(X, codes, np.where(codes >= 0, weight, 0.0), block)
+        return GatheredRows(X, codes, np.where(codes >= 0, weight, 0.0), block, list(source.names))
 
     def training_weights(self, splits: Splits) -> Array:
         """Weight of every row in the training set of every split: splits x rows."""

@@ -1,6 +1,6 @@
 """Softmax regression in 300 bits and more.
 
-f(V) = sum_i weight_i [ log sum_k e^z_ik - z_iy ] / W + alpha/2 sum_jk w_jk^2,   z_ik = b_k + x_i'w_k
+f(V) = sum_i weight_i [ log sum_k e^z_ik - z_iy ] / W + alpha/2 sum_jk u_j w_jk^2,   z_ik = b_k + x_i'w_k
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flint import arb, arb_mat
 
-from tests.hunt.references.convex import ZERO, Found, minimise
+from tests.hunt.references.convex import MOST_STEPS, ZERO, Found, Walls, minimise
 from tests.hunt.references.numbers import middle, reals, set_bits
 from tests.hunt.references.scores import bits_for
 
@@ -100,13 +100,25 @@ class Softmax:
             hessian[j, j] += pull
         return [g.mid() for g in gradient], hessian
 
-    def best(self, start: Sequence[arb], rest: arb = ZERO) -> Found:
+    def walls(self, l1: Sequence[arb], low: Any, high: Any) -> Walls:
+        """Kinks and bounds of single columns in these units, alike for all classes."""
+        units = self.units[self.offset :]
+        kinks = [ZERO] * self.offset + [l1[j] / unit for j, unit in zip(self.columns, units, strict=True)]
+        ends: list[list[arb | None]] = [[None] * self.offset, [None] * self.offset]
+        for j, unit in zip(self.columns, units, strict=True):
+            for end, out in zip((low[j], high[j]), ends, strict=True):
+                out.append(arb(float(end)) * unit if np.isfinite(end) else None)
+        return Walls(kinks * self.n_classes, ends[0] * self.n_classes, ends[1] * self.n_classes)
+
+    def best(self, start: Sequence[arb], rest: arb = ZERO, walls: Walls | None = None) -> Found:
         """The minimum from a start, or from 0 where 0 is better or the start does not converge."""
         if not self.size:
             return Found([], self.value([]), True)
         is_far = not self.value(list(start)) <= self.value([ZERO] * self.size)
-        found = minimise(self, [ZERO] * self.size if is_far else start, None, rest, steps=40)
+        found = minimise(
+            self, [ZERO] * self.size if is_far else start, walls, rest, steps=40 if walls is None else MOST_STEPS
+        )
         if found.is_converged:
             return found
-        other = minimise(self, [ZERO] * self.size, None, rest, steps=60)
+        other = minimise(self, [ZERO] * self.size, walls, rest, steps=60 if walls is None else MOST_STEPS)
         return other if other.is_converged or not found.value < other.value else found

@@ -65,6 +65,31 @@ def folds_of(model: cf.LogisticRegression, X: np.ndarray, codes: np.ndarray, cla
     return model.folds(source, [Splits.folds(ByRow(4, 0))], Candidates(settings, classes), Shared())
 
 
+@pytest.mark.parametrize("parameters", [
+    {"l1_ratio": 1.0}, {"l1_ratio": 0.5, "standardize": True}, {"penalty_factors": [0, 1, 2, 1, 1, 1]},
+    {"bounds": (-0.1, 0.2), "class_weight": "balanced"}, {"l1_ratio": 1.0, "fit_intercept": False},
+])  # fmt: skip
+def test_an_l1_penalty_factors_and_bounds_share_fits_too(parameters):
+    X, y = table(60, 6, 3)
+    classes, codes = np.unique(y, return_inverse=True)
+    model, cv = cf.LogisticRegression(**parameters), StratifiedKFold(3, shuffle=True, random_state=0)
+    assert isinstance(folds_of(model, X, codes, classes, [{"alpha": alpha} for alpha in ALPHAS]), RowFolds)
+    search = cf.CrossValidated(model, {"alpha": ALPHAS}, cv=cv, scoring="neg_log_loss").fit(X, y)
+    for at, alpha in enumerate(ALPHAS):
+        of_refits = refitted(cf.LogisticRegression(alpha, **parameters), X, y, cv)
+        of_folds = [-search.cv_results_[f"split{s}_test_score"][at] for s in range(3)]
+        np.testing.assert_allclose(of_folds, of_refits, rtol=1e-7)
+
+
+def test_the_default_alphas_of_an_l1_penalty_begin_where_all_weights_are_0():
+    X, y = table(60, 6, 3)
+    codes = np.unique(y, return_inverse=True)[1]
+    model = cf.LogisticRegression(l1_ratio=0.5)
+    alphas = [candidate["alpha"] for candidate in model.candidates(Memory(X, codes.astype(float)))]
+    assert not cf.LogisticRegression(alphas[0] * (1 + 1e-9), 0.5).fit(X, y).coef_.any()
+    assert cf.LogisticRegression(alphas[1], 0.5).fit(X, y).coef_.any()
+
+
 @pytest.mark.parametrize("parameters", [{"alpha": 0.0}, {"solver": "lbfgs"}, {"start": "zero"}])
 def test_what_is_no_such_minimum_is_refitted(parameters):
     X, y = table(40, 6, 3)

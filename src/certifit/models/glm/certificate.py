@@ -230,8 +230,7 @@ def _literal(task: GlmTask, state: Weights, near: Related, bound: CurvatureBound
         return np.inf
     converted = rows.basis.converted(state.coef, state.intercept)
     sizes: ColumnSizes = rows.source.reduce(ColumnSizes.of)
-    size, free = len(converted.coef), np.full(len(converted.coef), np.inf)
-    other = GlmTask(rows.source, task.loss, Strengths(0.0, 0.0, np.ones(size), -free, free), task.fit_intercept)
+    other = GlmTask(rows.source, task.loss, Strengths.plain(0.0, len(converted.coef)), task.fit_intercept)
     point = other.to_point(Weights(converted.coef, converted.intercept))
     there = bound_at(other, point, 0.0, off=converted.off_by(sizes.columns))
     if there.related is not None or there.is_local:

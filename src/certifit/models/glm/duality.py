@@ -223,11 +223,15 @@ def score_gap(at: ScorePoint) -> Gap:
     dual = _dual(at)
     if dual is None:
         return nothing
-    penalty, w = at.task.penalty, at.weights
+    value, rounding = dual_gap(at.task.penalty, at.weights, dual, at.most_loss)
+    return better(nothing, Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit))
+
+
+def dual_gap(penalty: ElasticPenalty, w: Array, dual: Dual, most_loss: float) -> tuple[float, float]:
+    """The gap of weights and a dual point, scaled into the domains of penalties with l1; what rounding may add."""
     share = finite_share(penalty, dual.q, dual.error)
     brackets, rounding = _penalty_brackets(penalty, w, share * dual.q, share * dual.error)
-    value = share * dual.rows + (1 - share) * at.most_loss + float(brackets.sum())
-    return better(nothing, Gap(value, float(rounding.sum()), at.objective, at.scale, at.base.is_exact_fit))
+    return share * dual.rows + (1 - share) * most_loss + float(brackets.sum()), float(rounding.sum())
 
 
 def _penalty_brackets(penalty: ElasticPenalty, w: Array, q: Array, error: Array) -> tuple[Array, Array]:
@@ -252,9 +256,13 @@ def better(first: Gap, second: Gap) -> Gap:
 
 def _dual(at: ScorePoint) -> Dual | None:
     """A feasible point but for the domains of penalties with l1; None where none is known."""
-    penalty = at.task.penalty
+    return None if without_penalty(at.task.penalty).any() else dual_slopes(at)
+
+
+def without_penalty(penalty: ElasticPenalty) -> Array:
+    """Which weights neither a penalty nor a bound on both sides holds: those ask for q_j = 0."""
     is_open = np.isinf(penalty.upper) | np.isinf(penalty.lower)
-    return None if bool(((penalty.l1 == 0) & (penalty.l2 == 0) & is_open).any()) else dual_slopes(at)
+    return np.asarray((penalty.l1 == 0) & (penalty.l2 == 0) & is_open)
 
 
 def dual_slopes(at: ScorePoint) -> Dual | None:

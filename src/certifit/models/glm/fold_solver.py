@@ -21,7 +21,7 @@ from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.penalties import ElasticPenalty, Kinks, minimiser, without_still
 from certifit.minimise.steps import Steps
 from certifit.models.glm import newton
-from certifit.models.glm.l1_solver import LEARNT, ProxNewton, WorkingSet, sampled_start, to_state
+from certifit.models.glm.l1_solver import LEARNT, ProxNewton, WorkingSet, sampled_start
 from certifit.models.glm.l1_solver import solve as solve_kinked
 from certifit.models.glm.newton import ARMIJO, FLOOR, SURE, Chord, corrected
 from certifit.models.glm.task import GlmTask
@@ -364,7 +364,7 @@ def path_of_each(folds: FoldLosses, alphas: Array, max_iter: int) -> list[list[W
         columns = WorkingSet(task, task.start())
         for at in order:
             strong = task.at_strength(float(alphas[at, s]))
-            weights_by_place[at].append(to_state(strong, columns.descend(strong, max_iter, Steps(), FLOOR)))
+            weights_by_place[at].append(strong.to_state(columns.descend(strong, max_iter, Steps(), FLOOR)))
     return weights_by_place
 
 

@@ -30,7 +30,7 @@ from certifit.models.folds import (
 )
 from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits, path_of_each
 from certifit.models.glm.l1_solver import is_wide
-from certifit.models.glm.task import GlmTask
+from certifit.models.glm.task import GlmTask, ScoreTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.moments import ColumnMoments
 
@@ -146,7 +146,7 @@ def default_alphas(model: GlmModel, source: Source) -> list[dict[str, Any]]:
     mapped = probe.fit_maps(source)
     task = _task(probe, mapped)
     if float(probe.l1_ratio) > 0:
-        return [{"alpha": float(alpha)} for alpha in _largest(task) * np.geomspace(1.0, LEAST_SHARE, N_ALPHAS)]
+        return sparse_alphas(task)
     first = mapped.first_block()
     y = np.asarray(first.y)
     offset = np.zeros(len(y)) if first.offset is None else first.offset
@@ -163,12 +163,14 @@ def ridge_alphas(first: Block, curvature: float, standardize: bool) -> list[dict
     return [{"alpha": float(alpha)} for alpha in np.geomspace(low * 1e-6, high * 1e2, N_ALPHAS)]
 
 
-def _largest(task: GlmTask) -> float:
-    """The least alpha at which all penalised weights are 0."""
-    slopes = np.abs(task.evaluate(task.start()).gradient[:-1]) / task.scaling.scale
+def sparse_alphas(task: ScoreTask) -> list[dict[str, Any]]:
+    """From the least alpha at which all penalised weights are 0 down to LEAST_SHARE of it."""
+    by_column = np.abs(task.evaluate(task.start()).gradient).reshape(-1, task.n_scores)[:-1].max(axis=1)
+    slopes = by_column / task.scaling.scale
     factors = task.strengths.factors * task.spreads
     largest = float(np.divide(slopes, factors, out=np.zeros_like(slopes), where=factors > 0).max(initial=0.0))
-    return largest / task.strengths.l1_ratio if largest > 0 else 1.0
+    largest = largest / task.strengths.l1_ratio if largest > 0 else 1.0
+    return [{"alpha": float(alpha)} for alpha in largest * np.geomspace(1.0, LEAST_SHARE, N_ALPHAS)]
 
 
 def _task(model: GlmModel, mapped: Source) -> GlmTask:

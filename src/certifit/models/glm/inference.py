@@ -311,10 +311,9 @@ def _without(task: GlmOrSoftmaxTask) -> GlmOrSoftmaxTask:
     first = int(task.fit_intercept)
     places = tuple(int(place) - first for place in task.columns.factor.kept if place >= first)
     kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
-    d, rows = len(places), task.source.through(kept)
+    free, rows = Strengths.plain(0.0, len(places)), task.source.through(kept)
     if isinstance(task, SoftmaxTask):
-        return SoftmaxTask(rows, task.n_classes, 0.0, task.fit_intercept)
-    free = Strengths(0.0, 0.0, np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
+        return SoftmaxTask(rows, task.n_classes, free, task.fit_intercept)
     return GlmTask(rows, task.loss, free, task.fit_intercept)
 
 

@@ -34,7 +34,7 @@ from certifit.models.glm.newton import (
     is_lost,
     sampled,
 )
-from certifit.models.glm.task import Evaluated, GlmTask, SomeColumns
+from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask, SomeColumns
 from certifit.models.lasso.solver import INNER_SHARE, LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads, one_blas_thread
@@ -159,31 +159,35 @@ def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0, start: Weights | 
     A start is left for no weights where Newton's model of the loss says nothing there, and no weights are better.
     """
     steps = Steps()
-    start_point = None if start is None else _start_point(task, start)
-    if is_wide(task):
-        point = WorkingSet(task, task.start() if start_point is None else start_point).descend(
-            task, max_iter, steps, FLOOR
-        )
-    else:
+    point = None if start is None else legal_start(task, start.coef, task.to_point(start))
+    if point is None and not is_wide(task):
         with unreported():
-            begin = sampled_start(task, max_iter) if start_point is None else start_point
-        newton = ProxNewton(begin)
-        newton.descend(task, max_iter, steps, step_tol)
-        point = newton.point
-    return Run(to_state(task, point), steps.rows, steps.reason)
+            point = sampled_start(task, max_iter)
+    point = descend(task, task.start() if point is None else point, max_iter, steps, step_tol)
+    return Run(task.to_state(point), steps.rows, steps.reason)
 
 
-def _start_point(task: GlmTask, start: Weights) -> Array:
-    """A start as a point, or what is wrong with it."""
+def descend(
+    task: ScoreTask, point: Array, max_iter: int, steps: Steps, step_tol: float = 0.0, runaway: int = RUNAWAY
+) -> Array:
+    """Steps from a point to the rounding floor, of one score or of several. runaway: as for Newton's method."""
+    if is_wide(task):
+        return WorkingSet(task, point).descend(task, max_iter, steps, FLOOR)
+    newton = ProxNewton(point, runaway)
+    newton.descend(task, max_iter, steps, step_tol)
+    return newton.point
+
+
+def legal_start(task: ScoreTask, coef: Array, point: Array) -> Array:
+    """A start as a point, or what is wrong with it. coef: in the user's units, a row per score."""
     bounds = task.strengths
-    outside = np.flatnonzero((start.coef < bounds.lower) | (start.coef > bounds.upper))
+    outside = np.argwhere(np.atleast_2d((coef < bounds.lower) | (coef > bounds.upper)))
     if len(outside):
-        j = int(outside[0])
+        k, j = (int(place) for place in outside[0])
         raise ValueError(
-            f"start has {start.coef[j]:g} for {task.source.names[j]!r}, outside its bounds {bounds.lower[j]:g} to "
-            f"{bounds.upper[j]:g}."
+            f"start has {np.atleast_2d(coef)[k, j]:g} for {task.source.names[j]!r}, outside its bounds "
+            f"{bounds.lower[j]:g} to {bounds.upper[j]:g}."
         )
-    point = task.to_point(start)
     if not np.isfinite(task.evaluate(point).value):
         raise ValueError("The objective is not finite at start. Start where it is, as start='zero'.")
     return point
@@ -206,7 +210,7 @@ def solve_path(task: GlmTask, alphas: Array, tol: float, max_iter: int) -> Lasso
             newton.descend(at, max_iter, steps, enough=enough)
             point = newton.point
             left.append(newton.left)
-        states.append(to_state(at, point))
+        states.append(at.to_state(point))
         counts.append(len(steps.rows))
     back = np.argsort(order)
     coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
@@ -232,12 +236,7 @@ def alpha_max(task: GlmTask) -> float:
     return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)))
 
 
-def to_state(task: GlmTask, point: Array) -> Weights:
-    """In the user's units, within the bounds."""
-    return task.strengths.within(task.to_state(point))
-
-
-def is_wide(task: GlmTask) -> bool:
+def is_wide(task: ScoreTask) -> bool:
     """Whether columns are many, and a penalty leaves most of them out."""
     return task.size > WIDE and bool((task.penalty.l1 > 0).any())
 
@@ -245,29 +244,31 @@ def is_wide(task: GlmTask) -> bool:
 class WorkingSet:
     """A point of all columns, and those that it is changed in."""
 
-    def __init__(self, task: GlmTask, point: Array) -> None:
+    def __init__(self, task: ScoreTask, point: Array) -> None:
         self.point = point
         self.left = np.inf
         self._columns = SomeColumns(task)
 
-    def descend(self, task: GlmTask, max_iter: int, steps: Steps, enough: float) -> Array:
+    def descend(self, task: ScoreTask, max_iter: int, steps: Steps, enough: float) -> Array:
         """Fits to growing sets of columns, until no slope of the others exceeds its penalty."""
-        kinks = Kinks.of(task.penalty)
+        kinks = Kinks.of(task.penalty, task.n_scores)
         chosen, nearly = None, False
         while len(steps.rows) < max_iter and not steps.is_over:
-            outside = _excess(task.evaluate(self.point).gradient, self.point, kinks)[:-1]
+            entries = _excess(task.evaluate(self.point).gradient, self.point, kinks)
+            outside = entries.reshape(-1, task.n_scores)[:-1].max(axis=1)
+            l1 = kinks.l1[:: task.n_scores][:-1]
             if chosen is not None:
                 outside[chosen] = 0.0
                 if nearly and not outside.any():
                     break
-                nearly = nearly or bool((outside <= NEARLY * kinks.l1[:-1]).all())
-            chosen = self._enlarged(outside, kinks) | (chosen if chosen is not None and nearly else False)
+                nearly = nearly or bool((outside <= NEARLY * l1).all())
+            chosen = self._enlarged(outside, l1) | (chosen if chosen is not None and nearly else False)
             self._fit(task, np.flatnonzero(chosen), max_iter, steps, enough if nearly else max(enough, COARSE))
         return self.point
 
-    def _enlarged(self, outside: Array, kinks: Kinks) -> Array:
+    def _enlarged(self, outside: Array, l1: Array) -> Array:
         """The columns with a weight or without an l1 penalty, and those whose slopes exceed it most."""
-        kept = (self.point[:-1] != 0) | (kinks.l1[:-1] == 0)
+        kept = self.point.reshape(len(l1) + 1, -1)[:-1].any(axis=1) | (l1 == 0)
         most = FEWEST if not kept.any() else max(FEWEST, GROWTH * int(kept.sum()))
         entering = np.flatnonzero(outside)
         if len(entering) > most:
@@ -275,22 +276,26 @@ class WorkingSet:
         kept[entering] = True
         return np.asarray(kept)
 
-    def _fit(self, task: GlmTask, columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
+    def _fit(self, task: ScoreTask, columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
+        places = np.append(columns, len(task.scaling.scale))  # the intercepts are the last row
+        begin = self.point.reshape(-1, task.n_scores)[places].ravel()
         sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
         if sparse is not None:
-            of_columns = SparseNewton(*sparse, np.append(self.point[columns], self.point[-1]))
+            of_columns = SparseNewton(*sparse, begin)
             of_columns.descend(max_iter, steps, max(enough**0.5, SHARP))
-            self._put(columns, of_columns.point)
+            self._put(places, of_columns.point)
             return
         small = self._columns.taken(columns, task.strengths.alpha)
-        newton = ProxNewton(np.append(self.point[columns], self.point[-1]))
+        newton = ProxNewton(begin)
         newton.descend(small, max_iter, steps, enough=enough)
         self.left = newton.left
-        self._put(columns, newton.point)
+        self._put(places, newton.point)
 
-    def _put(self, columns: Array, values: Array) -> None:
-        self.point = self.point.copy()
-        self.point[columns], self.point[-1] = values[:-1], values[-1]
+    def _put(self, places: Array, values: Array) -> None:
+        n_scores = len(values) // len(places)
+        whole = self.point.copy().reshape(-1, n_scores)
+        whole[places] = values.reshape(-1, n_scores)
+        self.point = whole.ravel()
 
 
 def _excess(gradient: Array, point: Array, kinks: Kinks) -> Array:
@@ -313,14 +318,16 @@ LEARNT = 1e-14  # relative to the objective: changes of the gradient tell of the
 class ProxNewton:
     """A point, and what is known of the Hessian of the loss there; both serve the next task, with another alpha."""
 
-    def __init__(self, point: Array) -> None:
-        self.point = point
+    def __init__(self, point: Array, runaway: int = RUNAWAY) -> None:
+        self.point, self._runaway = point, runaway
         self.left = np.inf  # relative to the objective: what the last step was expected to leave
         self._matrix: Array | None = None
 
-    def descend(self, task: GlmTask, max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR) -> None:
+    def descend(
+        self, task: ScoreTask, max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR
+    ) -> None:
         """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
-        kinks = Kinks.of(task.penalty)
+        kinks = Kinks.of(task.penalty, task.n_scores)
         at = self._start(task)
         last, first = np.inf, np.inf  # the decrement of the step before; the objective at the start
         slow, falls = 0, True
@@ -343,7 +350,7 @@ class ProxNewton:
             last = decrement
             # Where neither the objective nor the decrement of a Newton step falls, both are rounding.
             is_rounding = (is_slow and decrement <= NOISE * value) or (rate >= 1 and not falls)
-            if slow >= RUNAWAY or (is_rounding and at.hessian is not None):
+            if slow >= self._runaway or (is_rounding and at.hessian is not None):
                 return
             if self.left <= enough:
                 self.point = target  # what is left after it is rounding
@@ -353,24 +360,24 @@ class ProxNewton:
                 return  # no step descends: the floor of the objective
             move, change = lower[0] - self.point, lower[1].gradient - at.gradient
             if lower[1].hessian is None and decrement > LEARNT * value:
-                self._matrix = corrected(matrix, move, change) - np.diag(task.l2)
+                self._matrix = corrected(matrix, move, change) - np.diag(task.pulls)
             falls = lower[1].value + kinks.size(lower[0]) < value
             self.point, at = lower
             if float(np.linalg.norm(move)) < step_tol:
                 return
 
-    def _start(self, task: GlmTask) -> Evaluated:
+    def _start(self, task: ScoreTask) -> Evaluated:
         at = task.evaluate(self.point, hessian=self._matrix is None)
         if np.isfinite(at.value):
             return at
         self.point = task.start()
         return task.evaluate(self.point, hessian=True)
 
-    def _model(self, task: GlmTask, at: Evaluated) -> Array:
+    def _model(self, task: ScoreTask, at: Evaluated) -> Array:
         """The Hessian of the loss and the l2 penalty: a new one, or what is known of it."""
-        ridge = np.diag(task.l2)
+        ridge = np.diag(task.pulls)
         if at.hessian is not None:
-            self._matrix = without_still(at.hessian, task.scaling.shift) - ridge
+            self._matrix = without_still(at.hessian, task.scaling.shift, task.n_scores) - ridge
         assert self._matrix is not None
         return np.asarray(self._matrix + ridge)
 
@@ -386,7 +393,7 @@ def sampled_start(task: GlmTask, max_iter: int) -> Array:
 
 
 def _lower(
-    task: GlmTask, kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
+    task: ScoreTask, kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
 ) -> tuple[Array, Evaluated] | None:
     """The first of the target, half the way, a quarter, ... that lowers the objective enough; None where none does."""
     length = 1.0

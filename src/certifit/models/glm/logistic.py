@@ -31,14 +31,15 @@ from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
 from certifit.models.gathered import is_wide
 from certifit.models.glm.certificate import GlmCertificate
-from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds
+from certifit.models.glm.duality import without_penalty
+from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds, sparse_alphas
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer_classes
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
 from certifit.models.glm.softmax_certificate import certify
 from certifit.models.glm.softmax_folds import rotated_start, softmax_folds
-from certifit.models.glm.softmax_solver import minimise, solve
+from certifit.models.glm.softmax_solver import minimise, solve, solve_kinked
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.solver import AUTO, COORDINATE
+from certifit.models.glm.solver import AUTO, COORDINATE, is_own
 from certifit.models.glm.sparse_folds import sparse_folds
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
@@ -50,27 +51,18 @@ from certifit.statistics.loss_sums import cell_targets
 from certifit.statistics.moments import target_sums
 
 
-def softmax_task(model: Any, source: Source, alpha: float | None) -> SoftmaxTask:
-    """What is minimised on mapped rows of more than two classes."""
-    refused = {"l1_ratio": model.l1_ratio != 0, "penalty_factors": model.penalty_factors is not None}
-    for name, is_given in (refused | {"bounds": model.bounds is not None}).items():
-        if is_given:
-            raise ValueError(
-                f"{name} is for two classes. With {len(model.classes_)} classes take an L2 penalty, or "
-                "OneVsRestClassifier(LogisticRegression(...))."
-            )
-    strength = None if alpha is None else float(alpha)
-    return SoftmaxTask(source, len(model.classes_), strength, bool(model.fit_intercept), bool(model.standardize))
-
-
 def solve_softmax(
     task: SoftmaxTask, solver: Solver | str, tol: float, max_iter: int, step_tol: float, start: SoftmaxWeights | None
 ) -> Run[SoftmaxWeights]:
     """The minimiser by a solver, or by the one that suits the task."""
+    if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
+        return solve_kinked(task, max_iter, step_tol, start)
     if solver == AUTO and step_tol == 0 and start is None:
         return solve(task, tol, max_iter, rotated_start(task) if is_wide(task.source) else None)
-    if solver == COORDINATE:
-        raise ValueError(f"solver={solver!r} is for two classes. With {task.n_classes} classes take another solver.")
+    if not task.is_smooth:
+        raise ValueError(
+            f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."
+        )
     return minimise(task, "lbfgs" if solver == AUTO else solver, Stop(tol, step_tol, max_iter), start)
 
 
@@ -94,14 +86,16 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
     Parameters
     ----------
     alpha : float >= 0 or None, default None
-        Strength of the penalty; None is 1 / sum of weights, scikit-learn's C=1. 0 is maximum likelihood.
+        Strength of the penalty; None is 1 / sum of weights, scikit-learn's C=1. 0 is maximum likelihood, which has
+        standard errors and p-values (`summary`), of more than two classes too.
     l1_ratio : float from 0 to 1, default 0.0
         Share of the L1 penalty: 0 is ridge, 1 the lasso.
     class_weight : dict {label: weight}, "balanced" or None, default None
         Factors of the rows' weights by class; "balanced" gives every class the same sum.
     fit_intercept, penalty_factors, bounds, standardize, solver, start, basis, encoder, tol, step_tol, max_iter,
     max_time :
-        as for PoissonRegressor; an array `start` has a row per class where there are more than two
+        as for PoissonRegressor; an array `start` has a row per class where there are more than two. Penalty and
+        bounds are those of the weights of every class
 
     Attributes
     ----------
@@ -304,10 +298,14 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
         """Fifty values of alpha where the user names none."""
-        if target_sums(source).high <= 1:
+        n_classes = int(target_sums(source).high) + 1
+        if n_classes <= 2:
             return default_alphas(self, source)
         probe = clone(self)
         probe._check_parameters()
+        if float(probe.l1_ratio) > 0:
+            probe.classes_ = np.arange(n_classes)
+            return sparse_alphas(probe.class_task(probe.fit_maps(source), 1.0))
         # 1/4 is the most that a score of softmax curves
         return ridge_alphas(probe.fit_maps(source).first_block(), 0.25, bool(probe.standardize))
 
@@ -342,10 +340,25 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
             return "class_weight changes what is estimated, so that it is no maximum likelihood. Fit without it."
         return super()._why_no_inference()
 
+    def class_task(self, source: Source, alpha: float | None) -> SoftmaxTask:
+        """What is minimised on mapped rows of more than two classes; alpha None is 1 / sum of weights."""
+        free = self._strengths(source.names, 0.0)
+        task = SoftmaxTask(source, len(self.classes_), free, bool(self.fit_intercept), bool(self.standardize))
+        strength = 1.0 / float(task.labels[0].sum()) if alpha is None else float(alpha)
+        task.penalise(self._strengths(source.names, strength))
+        open_ = without_penalty(task.penalty)[:: task.n_scores]
+        if not task.is_smooth and open_.any():
+            raise ValueError(
+                f"{source.names[int(np.argmax(open_))]!r} has no penalty beside columns with an L1 penalty or bounds. "
+                f"With {task.n_classes} classes that is not proven: give every column a penalty factor above 0 (and "
+                "alpha > 0), or two finite bounds."
+            )
+        return task
+
     def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
         if len(self.classes_) == 2:
             return super()._task(source, is_fitted)
-        return softmax_task(self, source, self.alpha_ if is_fitted else self.alpha)
+        return self.class_task(source, self.alpha_ if is_fitted else self.alpha)
 
     def _solve(self, task: GlmOrSoftmaxTask) -> Run[GlmState]:
         if not isinstance(task, SoftmaxTask):

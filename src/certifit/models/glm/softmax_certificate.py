@@ -1,11 +1,13 @@
 """The certificate of softmax regression: how far its objective can be above the minimum.
 
-Two proofs. With alpha > 0, weak duality: for any chances q_i with sum_i w_i (q_i - e_y) = 0 (the intercepts),
+Two proofs. With a penalty h on all columns, weak duality: for any chances q_i with sum_i w_i (q_i - e_y) = 0 (the
+intercepts), and v_jk = -sum_i w_i x_ij (q_ik - [y_i = k]) / W,
 
-    f - min f <= sum_i w_i KL(q_i, p_i) / W + sum_jk (alpha w_jk + sum_i w_i x_ij (q_ik - [y_i = k]) / W)^2 / (2 alpha)
+    f - min f <= sum_i w_i KL(q_i, p_i) / W + sum_jk [ h_j(w_jk) + h*_j(v_jk) - v_jk w_jk ]
 
 Every term is >= 0, so nothing cancels. q: the chances at the state with the intercepts that are best, and so small a
-share of one distribution for all rows that the sums by class are right to the last digit.
+share of one distribution for all rows that the sums by class are right to the last digit. With an L1 penalty, a share
+1 - t of e_y too, which makes v t v and is in the domain of h*; KL is convex in q, and KL(e_y, p_i) is the loss.
 
 Where the Hessian can be had, self-concordance, as for any generalised linear model: the curvature along a line changes
 by no more than e^(largest difference of two scores' changes), so R = max_i max_kl |(e_k - e_l) (x_i, 1)|_{H^-1}. Both
@@ -25,7 +27,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.models.glm.certificate import THEOREM, GlmCertificate, claim_of, counted_rows, fault_of
 from certifit.models.glm.concordance import Decrement, Related, is_weak, related, relative_to
-from certifit.models.glm.duality import Base
+from certifit.models.glm.duality import Base, Dual, dual_gap, without_penalty
 from certifit.models.glm.high_precision_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
 from certifit.models.glm.separation_certificate import Separation, softmax_separation
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
@@ -52,6 +54,8 @@ SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not r
 @one_blas_thread
 def certify(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> GlmCertificate:
     """How far the objective at the state can be above its minimum."""
+    if not task.is_smooth:
+        return _certify_gap(task, state, tolerance)
     point, common = _parted(task, state)
     at = task.evaluate(point)
     base = _base(task, point, at.value + common)
@@ -92,6 +96,38 @@ def certify(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> GlmCe
         fault="" if proof.value <= tolerance or (np.isfinite(proof.value) and not fault) else fault,
         separation=apart,
     )
+
+
+def _certify_gap(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> GlmCertificate:
+    """With an L1 penalty or bounds."""
+    point, penalty = task.to_point(state), task.penalty
+    weights, at = point[: -task.n_classes], task.evaluate(point)
+    objective = at.value + float(penalty.l1 @ np.abs(weights))
+    base = _base(task, point, objective)
+    is_legal = bool(((weights >= penalty.lower) & (weights <= penalty.upper)).all())
+    bound = Bound(np.inf, 0.0)
+    if is_legal and np.isfinite(objective) and not without_penalty(penalty).any():
+        bound = Bound(*_duality_gap(task, point, at, tolerance * base.scale))
+        bound = replace(bound, excess=min(bound.excess, objective * (1 + MATRIX_ERROR)))  # no objective is below 0
+    return GlmCertificate(
+        claim=claim_of(base.is_exact_fit),
+        theorem=DUALITY,
+        value=relative_to(bound.excess, base.scale) + TINY,
+        tolerance=tolerance,
+        rounding=relative_to(bound.rounding, base.scale) + TINY,
+        rank=int(np.count_nonzero(state.coef.any(axis=0))),
+        n_columns=state.coef.shape[1],
+        condition=_condition(task, point),
+        names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
+    )
+
+
+def _condition(task: SoftmaxTask, point: Array) -> float:
+    """Of the Hessian of the entries with a weight; infinite where it is not made."""
+    active = np.flatnonzero(point[: -task.n_classes])
+    if task.size > SMALL:
+        return np.inf
+    return float(f"{Curvature(task.hessian(point)[np.ix_(active, active)]).condition:.6g}") if len(active) else 1.0
 
 
 @dataclass(frozen=True)
@@ -196,10 +232,11 @@ def long_proof(task: SoftmaxTask, state: SoftmaxWeights, tolerance: float) -> Lo
     if task.labels[1] * task.size**2 > MOST_WORK:
         return None
     rows, n_columns = LongRows.of(task.source, task.fit_intercept), state.coef.shape[1]
-    squares = [Decimal(1)] * n_columns
+    squares, alpha = [Decimal(1)] * n_columns, Decimal(task.alpha) * (1 - Decimal(task.strengths.l1_ratio))
     if task.standardize and task.alpha > 0:
         squares = rows.squared_spreads(n_columns, task.fit_intercept)
-    pulls = [Decimal(task.alpha) * square for square in squares]
+    factors = task.strengths.factors.tolist()
+    pulls = [alpha * Decimal(factor) * square for factor, square in zip(factors, squares, strict=True)]
     at, null = state.coef.T, None
     if task.fit_intercept:
         pulls, at, null = [*pulls, Decimal(0)], np.vstack([at, state.intercept]), np.log(task.shares)
@@ -237,6 +274,8 @@ def _duality_gap(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) -> 
     """The gap, roundings included, and those alone."""
     total, classes, state = task.sum_weight, task.shares, point.reshape(task.shape)
     lift, off = _best_lift(task, state, at, aim)
+    if not np.isfinite(off).all():
+        return np.inf, 0.0
     # (1 - s) p + s mix has the sums of the classes for mix = shares - (1 - s) / s off, >= 0 from this s on.
     share = float(np.max(np.maximum(off, 0.0) / (classes + off)))
     mix = classes if share == 0 else np.maximum(classes - (1 - share) / share * off, 0.0)
@@ -250,13 +289,11 @@ def _duality_gap(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) -> 
     far = 2 * moved / UNIT / (len(state) + 4) + float(np.ptp(lift)) + np.log(len(classes))  # most of -log p
     rounding = SAFETY * divergence + np.sqrt(2 * divergence) * 2 * moved + 2 * moved**2 + slack * (far + 2)
     rounding += 16 * UNIT * far * UNIT
-    pull = task.l2[:-1, None]
-    apart = pull * state[:-1] + moments[:-1] / total
-    error = task.largest[:-1, None] * (2 * classes + left) * (4 * MATRIX_ERROR + slack) + 4 * UNIT * np.abs(apart)
-    with np.errstate(over="ignore", invalid="ignore"):
-        gap = divergence + float(np.sum(np.square(apart) / pull)) / 2
-        rounding += float(np.sum((2 * np.abs(apart) * error + np.square(error)) / pull)) / 2
-    return (float(gap + rounding), float(rounding)) if np.isfinite(gap + rounding) else (np.inf, 0.0)
+    error = task.largest[:-1, None] * (2 * classes + left) * (4 * MATRIX_ERROR + slack)
+    dual = Dual(-(moments[:-1] / total).ravel(), error.ravel(), divergence + rounding)
+    gap, more = dual_gap(task.penalty, state[:-1].ravel(), dual, at.loss * (1 + MATRIX_ERROR) + 2 * moved)
+    rounding += more
+    return (float(gap + more), float(rounding)) if np.isfinite(gap + more) else (np.inf, 0.0)
 
 
 def _best_lift(task: SoftmaxTask, state: Array, at: Evaluated, aim: float) -> tuple[Array, Array]:

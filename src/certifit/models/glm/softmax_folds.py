@@ -7,6 +7,9 @@ is V a: a penalised weight outside the span of the rows only costs. So each trai
 
 and the fits of all alphas, each from the one before, have as many columns as there are rows at most. Two classes are
 softmax of twice the penalty: their weights are w/2 and -w/2.
+
+An L1 penalty, factors and bounds are those of the columns themselves: there each fit of more than two classes begins at
+the one before, on the columns.
 """
 
 from __future__ import annotations
@@ -19,12 +22,15 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.source import Source
+from certifit.data.source import Memory, Source
+from certifit.minimise.steps import Steps
 from certifit.models.discriminant.folds import map_parameters, present
 from certifit.models.folds import Candidates, ClassState, Grid, RowFolds, shared_work
 from certifit.models.gathered import GatheredRows, ScoreTable, column_spreads
 from certifit.models.glm.folds import alpha_of, fold_columns, is_auto, model_like
-from certifit.models.glm.softmax_solver import CHANGES, Changes
+from certifit.models.glm.l1_solver import ProxNewton
+from certifit.models.glm.newton import descend
+from certifit.models.glm.softmax_solver import CHANGES, MOST_ENTRIES, PATIENT, Changes
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.runtime import one_blas_thread
 
@@ -48,7 +54,7 @@ def softmax_folds(probe: LogisticRegression, source: Source, rounds: Sequence[Sp
     """
     if not isinstance(grid, Candidates) or any(map_parameters(candidate) for candidate in grid.settings):
         return None
-    mapped = None if source.view.has_offset or not _is_smooth(probe) else fold_columns(probe, source)
+    mapped = None if source.view.has_offset or not _is_shared(probe) else fold_columns(probe, source)
     if mapped is None:
         return None
     if not rounds:
@@ -61,10 +67,14 @@ def softmax_folds(probe: LogisticRegression, source: Source, rounds: Sequence[Sp
     return RowFolds(rows.numbered(), rounds, whole, {}, is_coded=True) if len(whole) == len(states) else None
 
 
-def _is_smooth(model: LogisticRegression) -> bool:
-    """Whether the penalty is one of squares alike for all columns, and the solver our own."""
-    is_plain = model.penalty_factors is None and model.bounds is None and model.start is None
-    return is_plain and float(model.l1_ratio) == 0 and is_auto(model)
+def _is_plain(model: LogisticRegression) -> bool:
+    """Whether the penalty is one of squares alike for all columns."""
+    return model.penalty_factors is None and model.bounds is None and float(model.l1_ratio) == 0
+
+
+def _is_shared(model: LogisticRegression) -> bool:
+    """Whether fits are minima as our own solver finds them; two classes have other folds with other penalties."""
+    return model.start is None and is_auto(model) and (_is_plain(model) or len(model.classes_) > 2)
 
 
 def _n_terms(rows: GatheredRows, model: LogisticRegression, rounds: Sequence[Splits], n_candidates: int) -> int:
@@ -81,7 +91,7 @@ def _round_states(
     states: list[list[ClassState | None]] = [[None] * splits.n_splits for _ in grid.settings]
     for others, members in shared_work(grid.settings, probe.shares):
         model = model_like(probe, others)
-        if not _is_smooth(model):
+        if not _is_shared(model):
             return None
         alphas = [alpha_of(model, grid.settings[place]) for place in members]
         for split, times in enumerate(rows.training_weights(splits)):
@@ -106,6 +116,8 @@ def _fits(
     trained = weight > 0
     if not (alphas > 0).all() or not np.isfinite(alphas).all():
         return None
+    if not _is_plain(model):
+        return _fits_of_columns(model, rows, weight, places, alphas)
     shares = weight[trained] / weight[trained].sum()
     codes = np.searchsorted(places, rows.codes[trained])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -124,13 +136,39 @@ def _fits(
     return tables if all(np.isfinite(table).all() for table in tables) else None
 
 
+def _fits_of_columns(
+    model: LogisticRegression, rows: GatheredRows, weight: Array, places: Array, alphas: Array
+) -> list[Array] | None:
+    """The same with any penalty; None where Hessians would be large, or classes are missing."""
+    trained = weight > 0
+    size = len(places) * (rows.X.shape[1] + 1)
+    if size > MOST_ENTRIES or len(places) < len(model.classes_):
+        return None
+    order = np.argsort(-alphas, kind="stable")
+    source = Memory(rows.X[trained], rows.codes[trained].astype(np.float64), weight[trained], rows.names)
+    task = model.class_task(source, float(alphas[order[0]]))
+    kinked, point, tables = ProxNewton(task.start(), PATIENT), task.start(), {}
+    for place in order.tolist():
+        at = task.at_strength(float(alphas[place]))
+        if at.is_smooth:
+            point = descend(at, point, int(model.max_iter), Steps())
+        else:
+            kinked.descend(at, int(model.max_iter), Steps())
+            point = kinked.point
+        state = at.to_state(point)
+        tables[place] = rows.X @ state.coef.T + state.intercept
+    found = [tables[place] for place in range(len(alphas))]
+    return found if all(np.isfinite(table).all() for table in found) else None
+
+
 FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the one before
 
 
 @one_blas_thread
 def rotated_start(task: SoftmaxTask) -> Array | None:
     """The point of a fit with more columns than rows, but for roundings; None where the rows cannot be held."""
-    rows = GatheredRows.of(task.source) if task.alpha > 0 else None
+    is_plain = task.is_smooth and task.alpha > 0 and bool((task.strengths.factors == 1).all())
+    rows = GatheredRows.of(task.source) if is_plain and task.strengths.l1_ratio == 0 else None
     if rows is None:
         return None
     trained = rows.weight > 0

@@ -18,6 +18,7 @@ from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import solver_of
 from certifit.minimise.problem import Problem, Run, Stop
 from certifit.minimise.steps import Steps
+from certifit.models.glm import l1_solver
 from certifit.models.glm.newton import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, descend, sampled_rows
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import Evaluated
@@ -81,6 +82,19 @@ def solve(task: SoftmaxTask, tol: float, max_iter: int, start: Array | None = No
         point = _descend(task, start, tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
         is_held = bool((task.l2[:-1] > 0).all())  # a penalty ends the growth of weights, however small it is
         point = descend(task, point, max_iter, steps, runaway=PATIENT if is_held else RUNAWAY)
+    return Run(task.to_state(point), steps.rows, steps.reason)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+@one_blas_thread
+def solve_kinked(
+    task: SoftmaxTask, max_iter: int, step_tol: float = 0.0, start: SoftmaxWeights | None = None
+) -> Run[SoftmaxWeights]:
+    """The minimiser with an L1 penalty or bounds, to the rounding floor."""
+    point, steps = task.start(), Steps()
+    if start is not None:
+        point = l1_solver.legal_start(task, start.coef, task.to_point(start))
+    point = l1_solver.descend(task, point, max_iter, steps, step_tol, PATIENT)
     return Run(task.to_state(point), steps.rows, steps.reason)
 
 
@@ -183,7 +197,7 @@ class SoftmaxProblem(Problem):
     def __init__(self, task: SoftmaxTask, in_user_units: bool) -> None:
         self.task, self.size, self.n_scores = task, task.size, task.n_classes
         self.source, self.loss, self.fit_intercept = task.source, ClassLoss(), task.fit_intercept
-        self.strengths = task.alpha * np.square(task.spreads)
+        self.strengths = task.l2_strengths
         scale, shift = task.scaling.scale, task.scaling.shift
         self._least, self._n_flat = np.inf, self.size  # the least value so far, the fewest flat directions
         self._transform = np.eye(len(scale) + 1)

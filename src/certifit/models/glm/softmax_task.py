@@ -1,10 +1,11 @@
 """Softmax regression: one score per class, the loss is the cross-entropy of the classes.
 
-minimise  sum_i w_i [log sum_k e^(z_ik) - z_iy] / sum_i w_i + alpha/2 sum_kj s_j^2 w_kj^2,   z_ik = b_k + x_i'w_k
-s_j is 1, or the standard deviation of a column (without intercepts, its root mean square)
+minimise  sum_i w_i [log sum_k e^(z_ik) - z_iy] / sum_i w_i + sum_kj l1_j |w_kj| + l2_j/2 w_kj^2,   z_ik = b_k + x_i'w_k
+l1_j, l2_j and bounds are those of models/glm/task.py
 
 All classes are treated alike. Adding one vector to all w_k changes no chance, so weights and intercepts are those
-whose sum over the classes is 0: with alpha > 0 the minimum has no others, with alpha = 0 it is what identifies them.
+whose sum over the classes is 0: with squares alone the minimum has no others, without a penalty it is what identifies
+them. An L1 penalty and bounds decide for themselves.
 A point is (weights of scaled, shifted columns; intercepts of those), (columns + 1) x classes, as one vector.
 """
 
@@ -12,20 +13,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.data.user_input import refuse_nonfinite
-from certifit.models.glm.task import Evaluated
+from certifit.models.glm.task import Evaluated, ScoreTask
+from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY
-from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import one_blas_thread
 from certifit.statistics import double_double as dd
 from certifit.statistics import softmax as sums
 from certifit.statistics.gram import ColumnSizes, Scaling
-from certifit.statistics.moments import column_spreads
+
+LITTLE = 1e-8  # of the curvature of a column: what directions common to all classes are given where there are kinks
 
 
 @dataclass(frozen=True)
@@ -40,21 +42,38 @@ class SoftmaxWeights:
         return SoftmaxWeights(self.coef - self.coef[reference], self.intercept - self.intercept[reference])
 
 
-class SoftmaxTask:
-    """What solver and certificate need of the rows. Targets are codes of classes; alpha None: 1 / sum of weights."""
+class SoftmaxTask(ScoreTask):
+    """What solver and certificate need of the rows. Targets are codes of classes.
+
+    penalty: strengths; or the alpha of squares, None being 1 / sum of weights.
+    """
 
     def __init__(
-        self, source: Source, n_classes: int, alpha: float | None, fit_intercept: bool, standardize: bool = False
+        self,
+        source: Source,
+        n_classes: int,
+        penalty: Strengths | float | None,
+        fit_intercept: bool,
+        standardize: bool = False,
     ) -> None:
         if source.view.has_offset:
             raise ValueError(
                 f"An offset adds the same to the scores of all {n_classes} classes, which changes no chance. "
                 "Leave it out, or fit two classes."
             )
-        self.source, self.n_classes, self.fit_intercept = source, n_classes, fit_intercept
-        self._alpha, self.standardize = alpha, standardize
+        self.source, self.n_scores, self.fit_intercept = source, n_classes, fit_intercept
+        self.standardize = standardize
         sums.check_size(source, n_classes)
-        self.scaling = self._scaling()
+        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+        if not isinstance(penalty, Strengths):
+            alpha = 1.0 / float(self.labels[0].sum()) if penalty is None else float(penalty)
+            penalty = Strengths.plain(alpha, source.n_features)
+        self.penalise(penalty)
+
+    @property
+    def n_classes(self) -> int:
+        """One score each."""
+        return self.n_scores
 
     @cached_property
     def labels(self) -> tuple[Array, int]:
@@ -78,33 +97,12 @@ class SoftmaxTask:
     @property
     def alpha(self) -> float:
         """Strength of the penalty on the mean scale."""
-        return 1.0 / float(self.labels[0].sum()) if self._alpha is None else self._alpha
+        return self.strengths.alpha
 
     @property
     def shape(self) -> tuple[int, int]:
         """Of a point, before it is one vector."""
         return len(self.scaling.scale) + 1, self.n_classes
-
-    @property
-    def size(self) -> int:
-        """Entries of a point."""
-        return self.shape[0] * self.shape[1]
-
-    @cached_property
-    def l2(self) -> Array:
-        """Strength of the squares of a scaled column's weights, 0 for the intercepts."""
-        if self.alpha == 0:
-            return np.zeros(self.shape[0])
-        with np.errstate(over="ignore", under="ignore"):
-            units = self.scaling.scale * self.spreads
-            return np.append(np.minimum(self.alpha * units**2, LARGEST_PENALTY), 0.0)
-
-    @cached_property
-    def spreads(self) -> Array:
-        """s_j, what a weight is multiplied by in the penalty; one pass where columns are standardised."""
-        if not self.standardize:
-            return np.ones(self.source.n_features)
-        return column_spreads(self.source, self.fit_intercept)
 
     @cached_property
     def null_value(self) -> float:
@@ -160,7 +158,8 @@ class SoftmaxTask:
             whole[:, j, :, j] += part
         common = np.einsum("ikjk->ij", whole) / n_classes**2
         common[np.diag_indices(n_rows)] += self.l2 / n_classes
-        whole += common[:, None, :, None]
+        # A kink or a bound pulls that way too: there a little curvature must do, or steps would be short.
+        whole += common[:, None, :, None] * (1.0 if self.is_smooth else LITTLE)
         at = np.arange(n_rows)
         for first in range(n_classes):
             whole[at, first, at, first] += self.l2
@@ -170,11 +169,6 @@ class SoftmaxTask:
         return whole.reshape(self.size, self.size)
 
     @cached_property
-    def columns(self) -> LeastSquares:
-        """The columns as least squares sees them: which are combinations of others, and of which."""
-        return LeastSquares(self.source, 0.0, self.fit_intercept)
-
-    @cached_property
     def largest(self) -> Array:
         """At least the largest |x scale - shift| of every column, then 1: one pass over the columns."""
         sizes = self.source.reduce(ColumnSizes.of).columns
@@ -182,20 +176,24 @@ class SoftmaxTask:
 
     @one_blas_thread
     def to_state(self, point: Array) -> SoftmaxWeights:
-        """In the user's units, about the mean of the classes."""
-        s, at = self.scaling, point.reshape(self.shape)
-        at = at - at.mean(axis=1, keepdims=True)
+        """In the user's units and within the bounds; about the mean of the classes, where neither kink nor bound is."""
+        s, at, limits = self.scaling, point.reshape(self.shape).copy(), self.strengths
+        decided = (self.l1_strengths > 0) | np.isfinite(limits.lower) | np.isfinite(limits.upper)
+        free = np.append(~decided, True)
+        at[free] -= at[free].mean(axis=1, keepdims=True)
         with np.errstate(over="ignore", under="ignore"):
             coef = at[:-1].T * s.scale
         coef[:, self.l2[:-1] >= LARGEST_PENALTY] = 0.0
-        self._refuse_overflow(coef)
+        self.refuse_overflow(coef)
         intercept = np.zeros(self.n_classes)
         if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
             for k in range(self.n_classes):
                 hi, lo = dd.dot(at[:-1, k], s.shift)
                 total, rest = dd.two_sum(np.float64(at[-1, k]), np.float64(-hi))
                 intercept[k] = float(total + (rest - lo))
-        return SoftmaxWeights(np.ascontiguousarray(coef), intercept)
+        if decided.any():
+            intercept -= intercept.mean()
+        return SoftmaxWeights(np.clip(np.ascontiguousarray(coef), limits.lower, limits.upper), intercept)
 
     def to_point(self, state: SoftmaxWeights) -> Array:
         """Inverse of `to_state`."""
@@ -206,23 +204,9 @@ class SoftmaxTask:
             at[-1, k] = float(np.float64(state.intercept[k]) + hi + lo)
         return at.ravel()
 
-    def _scaling(self, largest: ColumnSizes | None = None) -> Scaling:
-        """Units in which columns are near 1, or smaller where the penalty would be beyond LARGEST_PENALTY."""
-        scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
-        if self._alpha == 0 or not len(scaling.scale):
-            return scaling
-        with np.errstate(over="ignore"):
-            if (self.alpha * (scaling.scale * self.spreads) ** 2 < LARGEST_PENALTY).all():
-                return scaling
-            return scaling.within(np.sqrt(LARGEST_PENALTY / self.alpha) / 2 / self.spreads)
-
-    def rescale(self) -> None:
-        """Scales from all rows, where those of block 0 overflowed."""
-        refuse_nonfinite(self.source)
-        largest = self.source.reduce(ColumnSizes.of)
-        self.scaling = self._scaling(largest)
-        for name in ("l2", "largest"):
-            self.__dict__.pop(name, None)
+    def copy_targets(self, other: Self) -> None:
+        """The number of classes and their weights."""
+        other.n_scores, other.__dict__["labels"] = self.n_scores, self.labels
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data: codes of classes have a mean and a spread too, as those of two have."""
@@ -231,12 +215,3 @@ class SoftmaxTask:
         mean = float(weights @ codes / weights.sum())
         spread = float(np.sqrt(weights @ np.square(codes - mean) / weights.sum()))
         return {"n_rows": n_rows, "sum_weight": float(weights.sum()), "target_mean": mean, "target_sd": spread}
-
-    def _refuse_overflow(self, coef: Array) -> None:
-        if np.isfinite(coef).all():
-            return
-        j = int(np.flatnonzero(~np.isfinite(coef).all(axis=0))[0])
-        raise ValueError(
-            f"A coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
-            f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
-        )

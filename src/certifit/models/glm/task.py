@@ -8,10 +8,11 @@ A point is (weights of scaled, shifted columns, their intercept last). Here the 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,21 +51,40 @@ class Evaluated:
     loss: float
 
 
-class GlmTask:
-    """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
+class ScoreTask(ABC):
+    """Columns in units near 1, and the penalty on the weights that one score or several have of them.
 
-    last_hessian: Array | None = None
+    A point of several scores is columns x scores, then an intercept per score, as one vector.
+    """
+
+    source: Source
+    strengths: Strengths
+    fit_intercept: bool
+    scaling: Scaling
     standardize: bool = False
-    user_penalty: UserPenalty | None = None  # a penalty of the user's own, in place of l1 and l2
-    _last: tuple[Array, Oracle] | None = None
+    n_scores: int = 1
 
-    def __init__(
-        self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool, standardize: bool = False
-    ) -> None:
-        self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
-        self.standardize = standardize
-        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
-        self.penalise(strengths)
+    @property
+    @abstractmethod
+    def null_value(self) -> float:
+        """The objective without weights."""
+
+    @abstractmethod
+    def start(self) -> Array:
+        """No weights; the intercepts that suit the targets."""
+
+    @abstractmethod
+    def evaluate(self, point: Array, hessian: bool = False) -> Evaluated:
+        """The smooth part of the objective at a point."""
+
+    @abstractmethod
+    def copy_targets(self, other: Self) -> None:
+        """Give a task on other columns of the same rows what it needs of their targets."""
+
+    @property
+    def size(self) -> int:
+        """Entries of a point."""
+        return (len(self.scaling.scale) + 1) * self.n_scores
 
     def penalise(self, strengths: Strengths) -> None:
         """Take a penalty, before any pass; columns are near 1, or smaller where it would be beyond LARGEST_PENALTY."""
@@ -97,30 +117,8 @@ class GlmTask:
         return strengths * self.spreads**2 if strengths.any() else strengths
 
     @cached_property
-    def targets(self) -> TargetSums:
-        """Sums of the target."""
-        sums = target_sums(self.source)
-        refuse_no_weight(sums.weight)
-        return sums
-
-    def has_target(self) -> bool:
-        """Whether an intercept alone has a finite best value on these rows."""
-        t = self.targets
-        return t.weight > 0 and np.isfinite(self.loss.score(t.mean)) if t.n_rows else False
-
-    @property
-    def size(self) -> int:
-        """Entries of a point."""
-        return len(self.scaling.scale) + 1
-
-    @cached_property
-    def sum_weight(self) -> float:
-        """Sum of weights, scaled."""
-        return self.targets.weight * self.scaling.weight_scale
-
-    @cached_property
     def l2(self) -> Array:
-        """Strength of the squares of scaled weights, 0 for the intercept."""
+        """Strength of the squares of a scaled column's weights, 0 for the intercept."""
         with np.errstate(over="ignore", under="ignore"):
             per_column = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
             units = self.scaling.scale * self.spreads if per_column.any() else self.scaling.scale
@@ -133,9 +131,15 @@ class GlmTask:
         s, scale = self.strengths, self.scaling.scale
         with np.errstate(over="ignore", under="ignore"):
             l1 = np.minimum(self.l1_strengths * scale, LARGEST_PENALTY)
-            return ElasticPenalty(l1, self.l2[:-1], s.lower / scale, s.upper / scale)
+            parts = (l1, self.l2[:-1], s.lower / scale, s.upper / scale)
+        return ElasticPenalty(*(np.repeat(part, self.n_scores) for part in parts))
 
-    def at_strength(self, alpha: float) -> GlmTask:
+    @property
+    def pulls(self) -> Array:
+        """l2 of the entries of a point."""
+        return np.repeat(self.l2, self.n_scores)
+
+    def at_strength(self, alpha: float) -> Self:
         """The same rows with another alpha."""
         other = copy(self)
         other.strengths = replace(self.strengths, alpha=alpha)
@@ -150,6 +154,68 @@ class GlmTask:
         has_l1 = s.alpha * s.l1_ratio > 0 and bool(s.factors.any())
         return not has_l1 and bool(np.isinf(s.lower).all() and np.isinf(s.upper).all())
 
+    @cached_property
+    def columns(self) -> LeastSquares:
+        """The columns as least squares sees them: which are combinations of others, and of which."""
+        return LeastSquares(self.source, 0.0, self.fit_intercept)
+
+    @property
+    def row_units(self) -> tuple[Array, Array, bool]:
+        """What makes a row of the system of a row of X: scale, shift, and whether 1 is appended."""
+        return self.scaling.scale, self.scaling.shift, self.fit_intercept
+
+    def rescale(self) -> None:
+        """Scales from all rows, where those of block 0 overflowed."""
+        refuse_nonfinite(self.source)
+        largest = self.source.reduce(ColumnSizes.of)
+        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
+        self.penalise(self.strengths)
+        for name in ("l2", "penalty", "largest"):
+            self.__dict__.pop(name, None)
+
+    def refuse_overflow(self, coef: Array) -> None:
+        """Refuse a coefficient beyond float64."""
+        if np.isfinite(coef).all():
+            return
+        j = int(np.flatnonzero(~np.isfinite(np.atleast_2d(coef)).all(axis=0))[0])
+        raise ValueError(
+            f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
+            f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
+        )
+
+
+class GlmTask(ScoreTask):
+    """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
+
+    last_hessian: Array | None = None
+    user_penalty: UserPenalty | None = None  # a penalty of the user's own, in place of l1 and l2
+    _last: tuple[Array, Oracle] | None = None
+
+    def __init__(
+        self, source: Source, loss: ScoreLoss, strengths: Strengths, fit_intercept: bool, standardize: bool = False
+    ) -> None:
+        self.source, self.loss, self.strengths, self.fit_intercept = source, loss, strengths, fit_intercept
+        self.standardize = standardize
+        self.scaling = Scaling.of(source, centred=fit_intercept, exact=False)
+        self.penalise(strengths)
+
+    @cached_property
+    def targets(self) -> TargetSums:
+        """Sums of the target."""
+        sums = target_sums(self.source)
+        refuse_no_weight(sums.weight)
+        return sums
+
+    def has_target(self) -> bool:
+        """Whether an intercept alone has a finite best value on these rows."""
+        t = self.targets
+        return t.weight > 0 and np.isfinite(self.loss.score(t.mean)) if t.n_rows else False
+
+    @cached_property
+    def sum_weight(self) -> float:
+        """Sum of weights, scaled."""
+        return self.targets.weight * self.scaling.weight_scale
+
     def at(self, point: Array) -> At:
         """Where to evaluate the loss."""
         return At(self.loss, self.scaling, np.ascontiguousarray(point[:-1]), float(point[-1]))
@@ -161,7 +227,7 @@ class GlmTask:
             return self._last[1]
         total = oracle(self.source, self.at(point), hessian, cells)
         if not np.isfinite(total.value).all() and not point[:-1].any():
-            self._rescale()
+            self.rescale()
             total = oracle(self.source, self.at(point), hessian, cells)
         if total.largest is not None:
             self.__dict__["largest"] = total.largest
@@ -190,16 +256,6 @@ class GlmTask:
                 matrix[-1], matrix[:, -1] = 0.0, 0.0
                 matrix[-1, -1] = 1.0  # no direction is flat, and the gradient along this one is 0
         return Evaluated(loss + float(pull @ point) / 2, gradient, matrix, loss)
-
-    @cached_property
-    def columns(self) -> LeastSquares:
-        """The columns as least squares sees them: which are combinations of others, and of which."""
-        return LeastSquares(self.source, 0.0, self.fit_intercept)
-
-    @property
-    def row_units(self) -> tuple[Array, Array, bool]:
-        """What makes a row of the system of a row of X: scale, shift, and whether 1 is appended."""
-        return self.scaling.scale, self.scaling.shift, self.fit_intercept
 
     @cached_property
     def null_value(self) -> float:
@@ -273,18 +329,18 @@ class GlmTask:
         return start
 
     def to_state(self, point: Array) -> Weights:
-        """In the user's units."""
+        """In the user's units, within the bounds."""
         s = self.scaling
         with np.errstate(over="ignore", under="ignore"):
             coef = point[:-1] * s.scale
         coef[self.l2[:-1] >= LARGEST_PENALTY] = 0.0
-        self._refuse_overflow(coef)
+        self.refuse_overflow(coef)
         intercept = 0.0
         if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
             hi, lo = dd.dot(point[:-1], s.shift)
             total, rest = dd.two_sum(np.float64(point[-1]), np.float64(-hi))
             intercept = float(total + (rest - lo))
-        return Weights(coef, intercept)
+        return self.strengths.within(Weights(coef, intercept))
 
     def to_point(self, state: Weights) -> Array:
         """Inverse of `to_state`."""
@@ -297,24 +353,14 @@ class GlmTask:
         t = self.targets
         return {"n_rows": t.n_rows, "sum_weight": t.weight, "target_mean": t.mean, "target_sd": t.deviation}
 
-    def _rescale(self) -> None:
-        """Scales from all rows, where those of block 0 overflowed."""
-        refuse_nonfinite(self.source)
-        self._last = None
-        largest = self.source.reduce(ColumnSizes.of)
-        self.scaling = Scaling.of(self.source, centred=self.fit_intercept, exact=False, largest=largest)
-        self.penalise(self.strengths)
-        for name in ("l2", "penalty", "largest"):
-            self.__dict__.pop(name, None)
+    def copy_targets(self, other: Self) -> None:
+        """The loss and the sums of the target."""
+        other.loss, other.__dict__["targets"] = self.loss, self.targets
 
-    def _refuse_overflow(self, coef: Array) -> None:
-        if np.isfinite(coef).all():
-            return
-        j = int(np.flatnonzero(~np.isfinite(coef))[0])
-        raise ValueError(
-            f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
-            f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
-        )
+    def rescale(self) -> None:
+        """Scales from all rows."""
+        self._last = None
+        super().rescale()
 
 
 def _working_sums(run: Block, loss: ResponseLoss, scaling: Scaling, block_rows: int) -> Array:
@@ -341,35 +387,30 @@ def _largest_offset(run: Block) -> float:
 # A generalised linear model on some of its columns, gathered in memory.
 
 
-class SomeColumns:
+TaskT = TypeVar("TaskT", bound=ScoreTask)
+
+
+class SomeColumns(Generic[TaskT]):
     """Makes of a task the same with fewer columns."""
 
-    def __init__(self, task: GlmTask) -> None:
+    def __init__(self, task: TaskT) -> None:
         self.task = task
 
-    def taken(self, columns: Array, alpha: float) -> GlmTask:
+    def taken(self, columns: Array, alpha: float) -> TaskT:
         """The task on some columns, in the units of the whole, with an alpha."""
         block = self._block(columns)
         names = [self.task.source.names[j] for j in columns]
-        return self._like(Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
+        return _like(self.task, Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
 
     def sparse(self, columns: Array, alpha: float) -> tuple[GlmTask, sp.csc_array, Block] | None:
-        """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse."""
-        if self._by_column is None:
+        """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse.
+
+        None of several scores too, whose steps are those of a Hessian.
+        """
+        if self._by_column is None or not isinstance(self.task, GlmTask):
             return None
         X = self._by_column[:, columns]
-        return self._like(self.task.source, columns, alpha), X, self._only_run
-
-    def _like(self, source: Source, columns: Array, alpha: float) -> GlmTask:
-        task = self.task
-        small = GlmTask.__new__(GlmTask)
-        small.source, small.loss, small.fit_intercept = source, task.loss, task.fit_intercept
-        small.strengths = _strengths_of(task.strengths, columns, alpha)
-        small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]
-        s = task.scaling
-        small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
-        small.__dict__["targets"] = task.targets
-        return small
+        return _like(self.task, self.task.source, columns, alpha), X, self._only_run
 
     def _block(self, columns: Array) -> Block:
         if self._by_column is not None:
@@ -389,6 +430,18 @@ class SomeColumns:
         if isinstance(source, Memory) and sp.issparse(source.block.X):
             return sp.csc_array(source.block.X)
         return None
+
+
+def _like(task: TaskT, source: Source, columns: Array, alpha: float) -> TaskT:
+    """The task on some columns of its rows, which are those of the source."""
+    small = type(task).__new__(type(task))
+    small.source, small.fit_intercept = source, task.fit_intercept
+    small.strengths = _strengths_of(task.strengths, columns, alpha)
+    small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]
+    s = task.scaling
+    small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
+    task.copy_targets(small)
+    return small
 
 
 def _taken(run: Block, columns: Array) -> Block:

@@ -94,6 +94,12 @@ class Strengths:
             ratio = max(ratio, float(np.finfo(np.float64).tiny))
         return np.ascontiguousarray(strengths), ratio, np.ascontiguousarray(self.factors), lower, upper
 
+    @staticmethod
+    def plain(alpha: float, n_columns: int) -> Strengths:
+        """Squares alone, alike for all columns."""
+        free = np.full(n_columns, np.inf)
+        return Strengths(alpha, 0.0, np.ones(n_columns), -free, free)
+
     def within(self, state: Weights) -> Weights:
         """The state without what rounding may have put beyond a bound."""
         return Weights(np.clip(state.coef, self.lower, self.upper), state.intercept)
