@@ -56,6 +56,14 @@ def test_names_that_no_model_file_has_room_for_are_refused_before_a_row_is_read(
     assert "The names of 100,001 columns take 1," in line and "--columns" in line and not Path("out").exists()
 
 
+def test_more_columns_than_memory_has_room_for_are_refused_before_a_row_is_read(cli, monkeypatch):
+    monkeypatch.setattr("certifit.runtime._quarter_of_memory", lambda: 100_000_000)
+    Path("wide.csv").write_text(",".join([*(f"c{k}" for k in range(3_000)), "y"]) + "\nno row of so many cells\n")
+    line = one_line(cli("fit", "wide.csv", "-t", "y", "-o", "out"))
+    assert "A report on 3,001 columns needs 135 MB of memory, limit 100 MB. Name fewer of them with --columns." in line
+    assert "certifit.memory" not in line and not Path("out").exists()
+
+
 def test_a_file_that_is_no_model_tells_nothing_of_its_bytes(cli, data):
     Path("secret.csv").write_text("Xanadu77,b\n1,2\n")
     line = one_line(cli("inspect", "secret.csv"))

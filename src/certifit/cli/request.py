@@ -308,7 +308,9 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     from certifit.report import folder
 
     replaced = folder.check(request.out)
-    refuse_names(request.roles["columns"] or request.data.names())
+    names = request.roles["columns"] or request.data.names()
+    refuse_names(names)
+    _check_width(len(names), request.quiet)
     from certifit.cli.words import lines
 
     with (
@@ -343,6 +345,23 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
             if notice["level"] != "note":
                 say(f"Warning: {notice['title']}. {notice['text']}")
     return 0 if context["certificate"]["holds"] else NOT_PROVEN
+
+
+COLUMN_BYTES = 45e3  # what comparisons and a report hold of a column, beside its cells
+COLUMN_SECONDS = 4e-3  # what comparisons and a report take for it
+
+
+def _check_width(n_columns: int, is_quiet: bool) -> None:
+    """Refuse more columns than memory allows, and say how long many of them take, before the first row is read."""
+    from certifit.runtime import check_memory
+
+    check_memory(COLUMN_BYTES * n_columns, f"A report on {n_columns:,} columns", "Name fewer of them with --columns.")
+    minutes = COLUMN_SECONDS * n_columns / 60
+    if minutes >= 1 and not is_quiet:
+        say(
+            f"Note: {n_columns:,} columns are expected to take some {minutes:,.0f} minutes of one processor core or "
+            "more, even for few rows. A model by name (--model ridge) or fewer columns (--columns) take less."
+        )
 
 
 def _named_for(target: str) -> str:

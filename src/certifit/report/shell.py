@@ -37,6 +37,7 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bcovariance='shared'", "--model discriminant"),
     (r"\bUse a regressor, or convert y\b", "Use --task quantity, or convert the column"),
     (r"\balpha=(\S+) gives column\b", r"--smoothing \1 gives column"),
+    (r" Or allow more: with certifit\.(?:memory|work)\(\S+\): \.\.\.", ""),  # a shell has no such way out
     (r"\bUse alpha > 0\b", "Use --smoothing above 0"),
     (r"\buse alpha near 1\b", "use --smoothing near 1"),
     (
