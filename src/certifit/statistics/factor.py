@@ -216,6 +216,12 @@ def _solve_pairs(upper: tuple[Array, Array], right: Array, low: Array) -> dd.Pai
 FLAT = 1e-12  # share of the largest eigenvalue, in units of near-unit diagonal, below which curvature is rounding
 
 
+def product_above_0(a: Array, b: Array) -> float:
+    """a'b, which is 0 or above but for its rounding; infinite where float64 does not hold it."""
+    product = float(a @ b)
+    return max(product, 0.0) if np.isfinite(product) else np.inf
+
+
 class Curvature:
     """The inverse of a symmetric matrix >= 0 on the directions that curve."""
 

@@ -138,3 +138,16 @@ def test_equal_columns_and_separable_rows_are_fitted_without_a_warning(seed):
         warnings.simplefilter("error")
         model = cf.LogisticRegression(0.01, 1.0).fit(X, z > 0)
     assert model.certificate_.holds
+
+
+def test_slopes_beyond_the_largest_float64_prove_nothing():
+    power = np.arange(7.0)[:, None] / 6
+    X, y = 1e-160 * power ** [1, 2, 3, 4], np.array([5.0, 6.0, 6.0, 13.0, 9.0, 9.0, 4.0])
+    exposure = np.array([2.1365093278078997, 161770203.216006, 4818.45119727987, 546.99955959550, 2e-4, 7e-6, 3e-3])
+    model = cf.PoissonRegressor(1.0, 1.0).fit(X, y, exposure=exposure)
+    assert model.certificate_.holds and not model.coef_.any()
+    assert model.intercept_ == pytest.approx(np.log(y.sum() / exposure.sum()), rel=1e-12)
+    # In units of the columns the penalty is 1e160: its square, which a proof by curvature sums, is infinite.
+    model.coef_ = np.array([1.84708175e-10, 1.66280552e-10, -3.66343338e-11, 0.0])
+    model.intercept_ = -14.798774664962181
+    assert not model.certify(X, y, exposure=exposure).holds

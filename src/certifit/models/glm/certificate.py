@@ -30,7 +30,7 @@ from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.certificate import certify as certify_squares
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
-from certifit.statistics.factor import Curvature
+from certifit.statistics.factor import Curvature, product_above_0
 from certifit.statistics.gram import ColumnSizes
 from certifit.statistics.remainders import literal_columns
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY
@@ -320,7 +320,7 @@ def _decrement(here: ScorePoint, at: Evaluated, curvature: Curvature, concordanc
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     gradient = at.gradient[places]
-    value = np.sqrt(max(float(gradient @ curvature.solve(gradient)), 0.0)) * loose
+    value = np.sqrt(product_above_0(gradient, curvature.solve(gradient))) * loose
     error, reach = here.gradient_error[places], concordance * float(largest[places] @ inverse)
     error = np.where(largest[places] > 0, error, 0.0)
     return Decrement(float(value), float(error @ inverse) * loose, reach * loose)

@@ -34,7 +34,7 @@ from certifit.models.glm.task import GlmTask, SomeColumns
 from certifit.models.lasso.certificate import Gap
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads
-from certifit.statistics.factor import Curvature
+from certifit.statistics.factor import Curvature, product_above_0
 from certifit.statistics.residual import MATRIX_ERROR
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
@@ -187,7 +187,7 @@ def _decrement(face: _Face) -> Decrement:
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     inverse = np.sqrt(np.maximum(np.diagonal(curvature.inverse), 0.0))
-    value = float(np.sqrt(max(float(rest @ curvature.solve(rest)), 0.0)) * loose)
+    value = float(np.sqrt(product_above_0(rest, curvature.solve(rest))) * loose)
     concordance = at.task.loss.concordance or 0.0
     with np.errstate(divide="ignore"):
         reach = concordance / np.sqrt(face.least) if concordance else 0.0

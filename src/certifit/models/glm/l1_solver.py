@@ -27,6 +27,7 @@ from certifit.models.glm.newton import (
     NOISE,
     ROUGH,
     RUNAWAY,
+    RUNS,
     SHORTEST,
     SLOW,
     SURE,
@@ -342,7 +343,7 @@ class ProxNewton:
             is_slow = rate > SLOW
             self.left = decrement * (min(max(rate, LUCK), 1.0) if last < np.inf else 1.0) / max(value, TINY)
             first = value if last == np.inf else first
-            slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
+            slow = slow + 1 if at.hessian is not None and rate > RUNS and decrement <= FAR * first else 0
             if last == np.inf and is_lost(task, self.point, value, decrement):
                 self.point = task.start()
                 at = task.evaluate(self.point, hessian=True)

@@ -48,7 +48,8 @@ SHORTEST = 2.0**-40  # of a step
 ROUGH = 1e-5  # relative decrement that ends the fit to the sample
 FAR = 1e-2  # relative to the objective at the start: a larger decrement is that of a start far off
 LOST = 0.1  # relative to the objective: a start with a larger decrement may be worse than none
-RUNAWAY = 12  # Newton steps, one after the other, that leave the decrement slow: weights grow without end
+RUNAWAY = 12  # Newton steps, one after the other, whose decrements shrink as slowly as these: weights grow without end
+RUNS = 0.2  # a decrement that shrinks by less may be that of such weights: by e^-1 where a loss falls off as e^-z does
 
 
 class Descends(Protocol):
@@ -141,7 +142,7 @@ def descend(
         steps.add(at.value, decrement / 2, gradient_norm=length(at.gradient), step=length(step))
         rate = decrement / last if last > 0 else 1.0
         is_slow = rate > SLOW
-        slow = slow + 1 if at.hessian is not None and is_slow and decrement <= FAR * first else 0
+        slow = slow + 1 if at.hessian is not None and rate > RUNS and decrement <= FAR * first else 0
         if last == np.inf and is_lost(task, point, at.value, decrement):
             return descend(task, task.start(), max_iter, steps, step_tol, enough, runaway)
         # Where neither the objective nor the decrement of a Newton step falls, both are rounding.

@@ -36,7 +36,7 @@ from certifit.models.least_squares.certificate import certify as certify_squares
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
-from certifit.statistics.factor import Curvature
+from certifit.statistics.factor import Curvature, product_above_0
 from certifit.statistics.gram import ColumnSizes
 from certifit.statistics.remainders import literal_columns
 from certifit.statistics.residual import EXACT_FIT, MATRIX_ERROR, TINY, UNIT, is_exact_fit
@@ -332,7 +332,7 @@ def _decrement(
         return Decrement(np.inf, 0.0, np.inf)
     loose = 1 / np.sqrt(1 - loose)
     gradient = at.gradient.reshape(task.shape)[kept].ravel()
-    value = np.sqrt(max(float(gradient @ curvature.solve(gradient)), 0.0)) * loose
+    value = np.sqrt(product_above_0(gradient, curvature.solve(gradient))) * loose
     state = point.reshape(task.shape)
     error = np.outer(task.largest, 2 * task.shares + np.abs(at.gradient.reshape(task.shape)[-1]))
     error = error * (4 * MATRIX_ERROR + 2 * moved) + 4 * UNIT * np.abs(task.l2[:, None] * state)

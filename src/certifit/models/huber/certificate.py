@@ -27,7 +27,7 @@ from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.models.huber.task import HuberSums, HuberTask, HuberWeights, Point, Rows, Slopes
 from certifit.models.least_squares.certificate import relations
 from certifit.runtime import one_blas_thread
-from certifit.statistics.factor import Factor, System, plain_factor
+from certifit.statistics.factor import Factor, System, plain_factor, product_above_0
 from certifit.statistics.remainders import column_factor
 from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, UNIT, is_exact_fit, meets_every_row
 
@@ -341,7 +341,7 @@ def _infeasibility(task: HuberTask, moments: Array, slopes: Slopes, demands: Dem
     if not len(demands.places):
         return 0.0, 0.0
     remaining = demands.to_remove(moments)
-    off = 2 * np.sqrt(max(float(remaining[demands.places] @ moments[demands.places]), 0.0))
+    off = 2 * np.sqrt(product_above_0(remaining[demands.places], moments[demands.places]))
     reach = 2 * task.source.reduce(partial(_largest_of_stretch, rows=task.rows(), step=remaining)).value
     if demands.factor.condition <= PLAIN:
         return float(off * (1 + SAFETY) + UNIT * UNIT * np.sqrt(slopes.squares)), float(reach)
@@ -349,7 +349,7 @@ def _infeasibility(task: HuberTask, moments: Array, slopes: Slopes, demands: Dem
     # row |a'v| is at most |a|'|A^-1|e, scaled columns being at most 4 in size, and at most that norm over sqrt(w).
     error = task.moment_error(slopes.squares)[demands.places]
     step = np.abs(demands.factor.inverse) @ error
-    more = float(np.sqrt(max(float(error @ step), 0.0)))
+    more = float(np.sqrt(product_above_0(error, step)))
     lightest = task.source.reduce(partial(_lightest_of_stretch, rows=task.rows())).value
     return float(off + more), float(reach + min(4 * step.sum(), more * lightest))
 

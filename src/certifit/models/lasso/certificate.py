@@ -22,7 +22,7 @@ from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction_change
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.statistics.factor import System, plain_factor
+from certifit.statistics.factor import System, plain_factor, product_above_0
 from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit
 
 SAFETY = 1e-14  # share added to a value for the last roundings
@@ -161,7 +161,7 @@ def _loss(task: LassoTask, places: Array, move: Array) -> Array:
 def _square(task: LassoTask, places: Array, move: Array, across: Array) -> float:
     """|move|^2 / W of a combination of columns, with its rounding."""
     rounding = float(_loss(task, places, move)[places] @ np.abs(move))
-    return max(float(move @ across[places] @ move), 0.0) + rounding
+    return product_above_0(move @ across[places], move) + rounding
 
 
 def _orthogonal(task: LassoTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:

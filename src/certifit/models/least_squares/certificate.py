@@ -19,6 +19,7 @@ from certifit.models.least_squares.dual import DualLeastSquares
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares, LiteralSystem
 from certifit.runtime import one_blas_thread
+from certifit.statistics.factor import product_above_0
 from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, Residual, is_exact_fit, twofold_unit
 
 UNIT = 2.0**-53
@@ -142,7 +143,7 @@ def _excess(
         return _Excess(0.0, 0.0)
     remainders = task.remainders
     if remainders is None or (task.alpha == 0 and not remainders.is_apart.any()):
-        computed = max(float(gradient @ task.factor.solve(gradient)), 0.0)
+        computed = product_above_0(gradient, task.factor.solve(gradient))
         matrix_error = _matrix_error(task)
         root = np.sqrt(computed) * (1 + matrix_error) + _gradient_error(task, residual, weights)
         excess = _Excess(computed, min(float(root**2), objective) if matrix_error < TRUSTED else objective)
@@ -163,7 +164,7 @@ def _excess_over_all(task: LeastSquares, system: LiteralSystem | None, state: We
     if system is None:  # the minimum is at least 0
         return _Excess(objective, objective)
     at = system.at(state)
-    computed = task.in_own_units(max(float(at.gradient @ at.step), 0.0), system)
+    computed = task.in_own_units(product_above_0(at.gradient, at.step), system)
     bound = task.in_own_units(system.excess_bound(at, state), system)
     return _Excess(min(computed, bound), bound)
 

@@ -27,7 +27,7 @@ from certifit.data.source import Source, block_rows
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, NormalEquations, Weights
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
-from certifit.statistics.factor import Factor, System, twofold_factor
+from certifit.statistics.factor import Factor, System, product_above_0, twofold_factor
 from certifit.statistics.gram import Gram, Scaling, gram, scaled_weights
 from certifit.statistics.moments import column_spreads
 from certifit.statistics.remainders import LiteralBasis, Remainders, column_factor, literal_columns, remainders
@@ -136,7 +136,7 @@ class LiteralSystem:
 
         With p^2 = g'A^-1 g, and eta what the roundings of the remainders can be of any fit p: (p + (p + |r|) eta)^2.
         """
-        p = float(np.sqrt(max(float(at.gradient @ at.step), 0.0)))
+        p = float(np.sqrt(product_above_0(at.gradient, at.step)))
         inverse = np.abs(self.factor.inverse)
         eta = self._remainder_error(np.diagonal(inverse)) + self.matrix_error
         whole = at.at.raised(self.objective(at.at, state))
