@@ -119,7 +119,7 @@ class ScoreTask(ABC):
     @cached_property
     def l2(self) -> Array:
         """Strength of the squares of a scaled column's weights, 0 for the intercept."""
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # no penalty in infinite units is none
             per_column = self.strengths.alpha * (1 - self.strengths.l1_ratio) * self.strengths.factors
             units = self.scaling.scale * self.spreads if per_column.any() else self.scaling.scale
             strength = np.minimum(per_column * units**2, LARGEST_PENALTY)
