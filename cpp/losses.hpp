@@ -31,6 +31,7 @@ struct PoissonLog {
   LossAt operator()(Vec y, Vec z) const {
     const Vec zero = broadcast(0.0), one = broadcast(1.0), mu = exponential(z);
     const Int counted = y > zero;
+    if (!(counted[0] | counted[1] | counted[2] | counted[3])) return {mu, mu - y, mu};  // most counts are often 0
     const Vec u = z - logarithm(choose(counted, y, one));
     return {choose(counted, (mu - y) - y * u, mu), mu - y, mu};
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
@@ -37,13 +38,22 @@ class Crew {
     return !stop_.load(std::memory_order_relaxed);
   }
 
-  // work(block) for every block; rethrows the first exception, throws Interrupted after a stop.
+  ~Crew() {
+    is_over_.store(true);
+    call();
+    for (auto& helper : helpers_) helper.join();
+  }
+
+  size_t n_threads() const { return static_cast<size_t>(n_threads_); }
+
+  // work(block) for every block; rethrows the first exception, throws Interrupted after a stop. Inside a block another
+  // call does its blocks alone.
   template <class Work>
   void for_each_block(size_t n_blocks, Work work) {
     std::atomic<size_t> next{0};
     std::exception_ptr failure;
     std::mutex failure_lock;
-    auto run = [&] {
+    const std::function<void()> run = [&] {
       try {
         for (size_t block; keep_going() && (block = next.fetch_add(1)) < n_blocks;) work(block);
       } catch (...) {
@@ -52,25 +62,65 @@ class Crew {
         stop_.store(true);
       }
     };
-    std::vector<std::thread> helpers;
-    size_t n_helpers = std::min<size_t>(n_threads_ - 1, n_blocks > 0 ? n_blocks - 1 : 0);
-    try {
-      for (size_t i = 0; i < n_helpers; ++i) helpers.emplace_back(run);
-    } catch (const std::system_error&) {
-      // The system gives no more threads: those already started and this one do the work.
+    if (n_threads_ == 1 || n_blocks < 2 || is_shared_.exchange(true)) {
+      run();
+    } else {
+      hire(std::min(n_threads(), n_blocks) - 1);
+      share(run);
+      is_shared_.store(false);
     }
-    run();
-    for (auto& helper : helpers) helper.join();
     if (failure) std::rethrow_exception(failure);
     if (stop_.load()) throw Interrupted();
   }
 
  private:
+  // Helpers stay until the call ends: many short loops do not start threads again and again.
+  void hire(size_t n_helpers) {
+    try {
+      while (helpers_.size() < n_helpers) helpers_.emplace_back([this, seen = turn_.load()] { help(seen); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those already started and this one do the work.
+    }
+  }
+
+  void share(const std::function<void()>& run) {
+    job_ = &run;
+    n_busy_.store(static_cast<uint32_t>(helpers_.size()));
+    call();
+    run();
+    for (uint32_t busy; (busy = n_busy_.load()) != 0;) wait_while(n_busy_, busy);
+  }
+
+  void call() {
+    turn_.fetch_add(1);
+    turn_.notify_all();
+  }
+
+  void help(uint32_t seen) {
+    for (;;) {
+      wait_while(turn_, seen);
+      ++seen;
+      if (is_over_.load()) return;
+      (*job_)();
+      if (n_busy_.fetch_sub(1) == 1) n_busy_.notify_all();
+    }
+  }
+
+  // The next loop often begins at once: a thread looks for it a while before it sleeps.
+  static void wait_while(std::atomic<uint32_t>& number, uint32_t value) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+    while (number.load() == value)
+      if (std::chrono::steady_clock::now() > patience) return number.wait(value);
+  }
+
   int n_threads_;
   std::function<bool()> poll_;
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, is_shared_{false}, is_over_{false};
   std::thread::id caller_ = std::this_thread::get_id();
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
+  std::vector<std::thread> helpers_;
+  const std::function<void()>* job_ = nullptr;
+  std::atomic<uint32_t> turn_{0}, n_busy_{0};
 };
 
 // Sums states in a binary tree over block numbers: node (l, i) = node (l-1, 2i) + node (l-1, 2i+1),

@@ -22,9 +22,11 @@ using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-inline void check(bool claim, const std::string& message) {
-  if (!claim) throw nb::value_error(message.c_str());
+// Of a message that is there already no string is made, which would cost more than a look at a row.
+inline void check(bool claim, const char* message) {
+  if (!claim) throw nb::value_error(message);
 }
+inline void check(bool claim, const std::string& message) { check(claim, message.c_str()); }
 
 inline void check_size(const char* name, size_t got, size_t wanted) {
   check(got == wanted, std::string(name) + " has " + std::to_string(got) + " entries, needs " + std::to_string(wanted));

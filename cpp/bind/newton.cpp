@@ -15,6 +15,7 @@ namespace {
 using namespace nb::literals;
 using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = NodeNumbers;
+using NodeNumbers32 = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of
 // different offsets are different. None where a value is not finite.
@@ -84,7 +85,9 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
   if (direction) check_size("direction", direction->shape(0), p);
   check(rows.shape(0) > 0 && columns.shape(0) > 0, "a tree needs a row and a column");
   check(rows.shape(0) < size_t{1} << 28, "boosting needs fewer than 2^28 rows");
-  for (size_t k = 0; k < rows.shape(0); ++k) check(rows.data()[k] < n, "a row is not there");
+  for (size_t k = 0; k < rows.shape(0); ++k)
+    check(rows.data()[k] < n && (k == 0 || rows.data()[k - 1] < rows.data()[k]),
+          "rows do not ascend, or are not there");
   for (size_t k = 0; k < columns.shape(0); ++k) check(columns.data()[k] < p, "a column is not there");
   check(max_leaves > 0 && max_leaves < size_t{1} << 30 && ridge >= 0, "max_leaves or ridge is out of range");
   const NewtonRows all{n,
@@ -120,19 +123,79 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
   return out;
 }
 
-// Losses of rows at their scores, and slopes and curvatures times their weights.
-nb::object row_losses_py(int loss, double parameter, Vector y, Vector z, Vector weight, int threads) {
+nb::object vector_of(std::unique_ptr<double[]> values, size_t n) {
+  double* data = values.release();
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(data, {n}, owner));
+}
+
+// Slopes and curvatures of rows times their weights, and sums of weighted losses per block, of the rows trained on and
+// of the others; with leaves, at the scores that their values move, which come first.
+nb::object row_losses_py(int loss, double parameter, Vector y, Vector z, Vector weight, std::optional<Flags> is_trained,
+                         std::optional<NodeNumbers32> leaf, std::optional<Vector> value, int threads) {
   const size_t n = y.shape(0);
   check_size("z", z.shape(0), n);
   check_size("weight", weight.shape(0), n);
+  if (is_trained) check_size("is_trained", is_trained->shape(0), n);
   check(loss >= 0 && loss < n_losses, "loss is not in the table");
-  std::vector<double> value(n), slope(n), curvature(n);
-  run(threads, [&](Crew& crew) {
-    row_losses(static_cast<Loss>(loss), parameter, n, y.data(), z.data(), weight.data(), value.data(), slope.data(),
-               curvature.data(), crew);
-    return true;
-  });
-  return nb::make_tuple(array_of(std::move(value)), array_of(std::move(slope)), array_of(std::move(curvature)));
+  check(leaf.has_value() == value.has_value(), "leaves go with their values");
+  if (leaf) {
+    check_size("leaf", leaf->shape(0), n);
+    const auto n_values = static_cast<int64_t>(value->shape(0));
+    for (size_t i = 0; i < n; ++i) check(leaf->data()[i] >= 0 && leaf->data()[i] < n_values, "a leaf is not there");
+  }
+  const ScoredRows rows{n,
+                        y.data(),
+                        weight.data(),
+                        z.data(),
+                        is_trained ? is_trained->data() : nullptr,
+                        leaf ? leaf->data() : nullptr,
+                        leaf ? value->data() : nullptr};
+  RowLosses out = run(threads, [&](Crew& crew) { return row_losses(static_cast<Loss>(loss), parameter, rows, crew); });
+  const size_t n_blocks = out.sums.size() / 2;
+  return nb::make_tuple(leaf ? vector_of(std::move(out.score), n) : nb::none(), vector_of(std::move(out.slope), n),
+                        vector_of(std::move(out.curvature), n), matrix_of(std::move(out.sums), n_blocks, 2));
+}
+
+// Rounds of boosting, of one tree each, derived again: sums over leaves, losses before every round and after the last,
+// scores after it. X: values, or their ranks among the thresholds, which are ranks then.
+template <class Rows>
+nb::object derive_rounds_py(Rows X, Indices ends, Indices feature, Indices left, Vector threshold,
+                            Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
+                            Vector value, int loss, double parameter, Vector y, Vector weight, Vector score,
+                            std::optional<Flags> is_trained, int threads) {
+  const size_t n = X.shape(0), n_nodes = left.shape(0);
+  const TreeArrays arrays{feature, left, threshold, is_missing_left, n_levels, sets};
+  arrays.check_sizes(X.shape(1));
+  check_size("value", value.shape(0), n_nodes);
+  check_size("y", y.shape(0), n);
+  check_size("weight", weight.shape(0), n);
+  check_size("score", score.shape(0), n);
+  if (is_trained) check_size("is_trained", is_trained->shape(0), n);
+  check(loss >= 0 && loss < n_losses, "loss is not in the table");
+  check(n > 0 && ends.shape(0) > 0, "rounds need a row");
+  std::vector<Paths> trees;
+  int64_t begin = 0;
+  check(ends.data()[0] == 0, "ends begin at 0");
+  for (size_t t = 0; t + 1 < ends.shape(0); ++t) {
+    const int64_t end = ends.data()[t + 1];
+    check(begin < end && end <= static_cast<int64_t>(n_nodes), "ends do not rise");
+    trees.push_back(arrays.checked(static_cast<size_t>(begin), static_cast<size_t>(end), X.shape(1)));
+    begin = end;
+  }
+  check_size("nodes", n_nodes, static_cast<size_t>(begin));
+  const BoostedRows<std::remove_const_t<typename Rows::Scalar>> rows{n,
+                                                                     X.shape(1),
+                                                                     X.data(),
+                                                                     y.data(),
+                                                                     weight.data(),
+                                                                     score.data(),
+                                                                     is_trained ? is_trained->data() : nullptr,
+                                                                     static_cast<Loss>(loss),
+                                                                     parameter};
+  DerivedRounds out = run(threads, [&](Crew& crew) { return derive_rounds(rows, trees, value.data(), crew); });
+  return nb::make_tuple(matrix_of(std::move(out.sums), n_nodes, 4),
+                        matrix_of(std::move(out.losses), trees.size() + 1, 2), array_of(std::move(out.scores)));
 }
 
 // Leaves of rows in one tree of boosting, and sums of slopes, curvatures, |slopes| and weights over them.
@@ -269,7 +332,16 @@ void bind_newton(nb::module_& m) {
         "rows"_a.noconvert(), "columns"_a.noconvert(), "max_depth"_a, "max_leaves"_a, "min_rows_leaf"_a, "ridge"_a,
         "is_best_first"_a, "direction"_a.noconvert().none(), "threads"_a);
   m.def("row_losses", row_losses_py, "loss"_a, "parameter"_a, "y"_a.noconvert(), "z"_a.noconvert(),
-        "weight"_a.noconvert(), "threads"_a);
+        "weight"_a.noconvert(), "is_trained"_a.noconvert().none(), "leaf"_a.noconvert().none(),
+        "value"_a.noconvert().none(), "threads"_a);
+  const auto def_rounds = [&](const char* name, auto rounds) {
+    m.def(name, rounds, "X"_a.noconvert(), "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
+          "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
+          "sets"_a.noconvert().none(), "value"_a.noconvert(), "loss"_a, "parameter"_a, "y"_a.noconvert(),
+          "weight"_a.noconvert(), "score"_a.noconvert(), "is_trained"_a.noconvert().none(), "threads"_a);
+  };
+  def_rounds("derive_rounds", derive_rounds_py<Matrix>);
+  def_rounds("derive_rounds_of_ranks", derive_rounds_py<Codes>);
   const auto def_sums = [&](const char* name, auto sums) {
     m.def(name, sums, "X"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
           "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(),

@@ -157,25 +157,21 @@ nb::object lead_codes_py(Codes codes, Numbers start, Flags n_bins, std::optional
       threads, [&](Crew& crew) { return lead_codes(codes.data(), n, p, columns, nodes, levels, start.data(), crew); }));
 }
 
-// Sums of slopes, curvatures and weights over the rows of leaves, one row after the other, begun at `before`.
+// Sums of slopes, curvatures and weights over the rows of leaves, with those of the parts before.
 nb::object newton_leaf_sums_py(Numbers leaves, std::optional<Flags> is_drawn, Vector slope, Vector curvature,
                                Vector weight, Matrix before) {
   const size_t n = leaves.shape(0), n_nodes = before.shape(0);
-  if (is_drawn) check_size("is_drawn", is_drawn->shape(0), n);
-  check_size("slope", slope.shape(0), n);
-  check_size("curvature", curvature.shape(0), n);
+  const NewtonPart part = checked_part(slope, curvature, is_drawn, n);
   check_size("weight", weight.shape(0), n);
   check_size("numbers of before", before.shape(1), 3);
-  std::vector<double> sums(before.data(), before.data() + 3 * n_nodes);
-  for (size_t i = 0; i < n; ++i) {
-    if (is_drawn && !is_drawn->data()[i]) continue;
-    const int32_t leaf = leaves.data()[i];
-    check(leaf >= 0 && leaf < static_cast<int64_t>(n_nodes), "a leaf is not there");
-    double* sum = sums.data() + 3 * leaf;
-    sum[0] += slope.data()[i];
-    sum[1] += curvature.data()[i];
-    sum[2] += weight.data()[i];
-  }
+  for (size_t i = 0; i < n; ++i)
+    check(leaves.data()[i] >= 0 && leaves.data()[i] < static_cast<int64_t>(n_nodes), "a leaf is not there");
+  std::vector<NewtonSums> all(n_nodes);
+  for (size_t k = 0; k < n_nodes; ++k)
+    all[k] = {before.data()[3 * k], before.data()[3 * k + 1], before.data()[3 * k + 2]};
+  add_leaf_sums(part, weight.data(), leaves.data(), all);
+  std::vector<double> sums;
+  for (const NewtonSums& sum : all) sums.insert(sums.end(), {sum.g, sum.h, sum.weight});
   return matrix_of(std::move(sums), n_nodes, 3);
 }
 

@@ -120,13 +120,16 @@ nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, cons
   return is_grown ? tree_arrays(std::move(tree), n_classes) : nb::none();
 }
 
-// The same on rows that are merged and binned. codes: row after row; edges: of their bins.
+// The same on rows that are merged and binned. codes: row after row; edges: of their bins. Where they are the rows of
+// one node, total is the weight of all rows, else 0, and is_weighted says whether a weight of all rows is not 1.
 nb::object grow_codes_py(Codes codes, nb::list edges, Vector y, Vector weight, const std::string& criterion,
                          size_t n_classes, size_t max_depth, size_t min_rows_split, size_t min_rows_leaf,
                          double min_decrease, std::optional<Directions> direction, std::optional<Flags> n_levels,
-                         int threads) {
+                         double total, bool is_weighted, int threads) {
   const size_t n = codes.shape(0), p = codes.shape(1);
-  const TreeRows rows = coded_rows(y, weight, n, p);
+  TreeRows rows = coded_rows(y, weight, n, p);
+  rows.is_weighted |= is_weighted;
+  check(total >= 0 && total < 0x1p1000, "total is out of range");
   check(n_classes < size_t{1} << 31 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
         "n_classes or min_rows_leaf is out of range");
   const Criterion kind = checked_criterion(criterion, n_classes);
@@ -135,7 +138,7 @@ nb::object grow_codes_py(Codes codes, nb::list edges, Vector y, Vector weight, c
   const ColumnRules columns = checked_columns(direction, n_levels, p, n_classes);
   const Edges known = checked_edges(edges, p);
   GrownTree tree = run(threads, [&](Crew& crew) {
-    return grow_binned(rows, codes.data(), known, kind, n_classes, stops, columns, crew);
+    return grow_binned(rows, codes.data(), known, kind, n_classes, stops, columns, crew, total);
   });
   return tree_arrays(std::move(tree), n_classes);
 }
@@ -227,7 +230,7 @@ void bind_tree(nb::module_& m) {
         "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "max_bins"_a, "edges"_a.none(), "threads"_a);
   m.def("grow_codes", grow_codes_py, "codes"_a.noconvert(), "edges"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
         "criterion"_a, "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a,
-        "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "threads"_a);
+        "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "total"_a, "is_weighted"_a, "threads"_a);
   m.def("bin_edges", bin_edges_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "max_bins"_a,
         "n_levels"_a.noconvert().none(), "threads"_a);
   m.def("walk_tree", walk_tree_py, "x"_a, "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),

@@ -1,33 +1,36 @@
 #include "row_losses.hpp"
 
-#include "../losses.hpp"
+#include "tile_losses.hpp"
 
 namespace certifit {
 
-void row_losses(Loss loss, double parameter, size_t n, const double* y, const double* z, const double* weight,
-                double* value, double* slope, double* curvature, Crew& crew) {
-  constexpr size_t block_rows = 16384;
-  crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
-    const size_t end = std::min(n, (block + 1) * block_rows);
-    with_loss(loss, parameter, [&](auto loss_of) {
-      const auto at_rows = [&](size_t i, auto bytes) {
-        Vec at_y = broadcast(1.0), at_z = broadcast(0.0), w = broadcast(1.0);
-        std::memcpy(&at_y, y + i, bytes);
-        std::memcpy(&at_z, z + i, bytes);
-        std::memcpy(&w, weight + i, bytes);
-        const LossAt at = loss_of(at_y, at_z);
-        const Vec g = w * at.slope, h = w * at.curvature;
-        std::memcpy(value + i, &at.value, bytes);
-        std::memcpy(slope + i, &g, bytes);
-        std::memcpy(curvature + i, &h, bytes);
-      };
-      size_t i = block * block_rows;
-      for (; i + lanes <= end; i += lanes)
-        at_rows(i, std::integral_constant<size_t, sizeof(Vec)>{});  // a known size is no call
-      if (i < end) at_rows(i, (end - i) * sizeof(double));
-      return true;
-    });
+RowLosses row_losses(Loss loss, double parameter, const ScoredRows& rows, Crew& crew) {
+  const size_t n = rows.n_rows, n_blocks = (n + loss_block - 1) / loss_block;
+  const auto fresh = [](size_t size) { return std::make_unique_for_overwrite<double[]>(size); };
+  RowLosses out{fresh(rows.leaf ? n : 0), fresh(n), fresh(n), std::vector<double>(2 * n_blocks)};
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    constexpr size_t tile_rows = 2048;  // stay near while they are read again
+    const size_t end = std::min(n, (block + 1) * loss_block);
+    LossSums sums;
+    for (size_t first = block * loss_block; first < end; first += tile_rows) {
+      const size_t count = std::min(tile_rows, end - first);
+      const double* z = rows.z + first;
+      if (rows.leaf) {
+        for (size_t i = first; i < first + count; ++i) out.score[i] = rows.z[i] + rows.value[rows.leaf[i]];
+        z = out.score.get() + first;
+      }
+      const LossSums tile = with_loss(loss, parameter, [&](auto loss_of) {
+        return tile_losses(loss_of, count, rows.y + first, z, rows.weight + first,
+                           rows.is_trained ? rows.is_trained + first : nullptr, out.slope.get() + first,
+                           out.curvature.get() + first);
+      });
+      sums.trained += tile.trained;
+      sums.others += tile.others;
+    }
+    out.sums[2 * block] = sums.trained;
+    out.sums[2 * block + 1] = sums.others;
   });
+  return out;
 }
 
 }  // namespace certifit

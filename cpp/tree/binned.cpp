@@ -154,11 +154,6 @@ class BinnedGrower {
     return kind_.scan(cells, view, at.sums, at.open);
   }
 
-  // The first of the columns whose gains are equal but for rounding.
-  static bool is_better(const BinSplit& split, const BinSplit& best, const NodeSums& sums) {
-    return split.is_found && (!best.is_found || split.gain > best.gain + tie_share * sums.weight * sums.impurity);
-  }
-
   BinSplit chosen(const Open& at, const BinSplit& best) {
     const double decrease = best.gain / plan_.total;
     if (!best.is_found || decrease < plan_.stops.min_decrease) return {};
@@ -188,12 +183,7 @@ class BinnedGrower {
         children_of(at, left, n_left, plan_.columns.direction_of(split.feature), split.left_value, split.right_value);
     std::array<Waiting, 2> out{Waiting{first, sums_of(first.range), nullptr},
                                Waiting{second, sums_of(second.range), nullptr}};
-    if (!Kind::is_exact) {
-      const NodeSums &a = out[0].sums, &b = out[1].sums;
-      const bool is_of_classes = plan_.n_classes == 2;
-      const double apart = is_of_classes ? a.values[1] / a.weight - b.values[1] / b.weight : a.values[0] - b.values[0];
-      node.decrease = (is_of_classes ? 2 : 1) * a.weight / sums.weight * b.weight * apart * apart / plan_.total;
-    }
+    if (!Kind::is_exact) node.decrease = squared_decrease(out[0].sums, out[1].sums, sums.weight, plan_);
     return out;
   }
 
@@ -380,9 +370,9 @@ bool has_whole_weights(const TreeRows& rows) {
 }  // namespace
 
 GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& edges, Criterion criterion,
-                      size_t n_classes, const Stops& stops, const ColumnRules& columns, Crew& crew) {
-  double total = 0;
-  for (double w : rows.weight) total += w;
+                      size_t n_classes, const Stops& stops, const ColumnRules& columns, Crew& crew, double total) {
+  if (total == 0)
+    for (double w : rows.weight) total += w;
   const Plan plan{rows, criterion, n_classes, stops, columns, total};
   std::vector<uint32_t> order(rows.n_rows);
   std::iota(order.begin(), order.end(), 0);

@@ -4,11 +4,15 @@
 #include <bit>
 #include <cmath>
 
+#include "../passes/tile_losses.hpp"
+
 namespace certifit {
 namespace {
 
 // Rows that are summed at a time, a power of two: rows in parts are cut between blocks (models/trees/passes.py).
 constexpr size_t least_block = 16384, most_block = 262144;
+
+size_t block_of(size_t n_nodes) { return std::clamp(std::bit_ceil(4 * n_nodes), least_block, most_block); }
 
 // Rows on their way through one tree, many at a time: they are parted at every node, so that a row costs no more than
 // its own depth.
@@ -66,13 +70,152 @@ class PartedRows {
   std::vector<uint32_t> order_, others_;
 };
 
+// A tree of at most 64 leaves, for rows of ranks. Leaves are numbered from left to right. A node whose question a row
+// answers with no takes the leaves below its left side from the row; the first leaf that no node takes is the row's.
+// masks: of every column that is asked for and every rank, the leaves that its nodes leave.
+class MaskedTree {
+ public:
+  static constexpr size_t most_leaves = 64;
+
+  explicit MaskedTree(const Paths& paths) {
+    const std::vector<Step> steps = steps_of(paths);
+    std::vector<size_t> n_leaves(steps.size(), 1), first(steps.size(), 0);
+    for (size_t node = steps.size(); node-- > 0;)  // children lie behind their parents
+      if (const auto left = static_cast<size_t>(steps[node].left); left != 0)
+        n_leaves[node] = n_leaves[left] + n_leaves[left + 1];
+    for (size_t node = 0; node < steps.size(); ++node) {
+      const Step& step = steps[node];
+      const auto left = static_cast<size_t>(step.left);
+      if (left == 0) {
+        leaves_[first[node]] = static_cast<int32_t>(node);
+        continue;
+      }
+      first[left] = first[node];
+      first[left + 1] = first[node] + n_leaves[left];
+      const uint64_t taken = ((uint64_t{1} << n_leaves[left]) - 1) << first[node];  // fewer than 64 on one side
+      uint64_t* masks = masks_of(step.feature);
+      const uint8_t n_levels = paths.n_levels ? paths.n_levels[step.feature] : 0;
+      for (size_t rank = 0; rank < n_ranks; ++rank) {
+        const double value = value_of(static_cast<uint8_t>(rank));
+        const bool is_left = n_levels == 0 ? step.goes_left(value) : step.goes_left(value, n_levels, paths.sets);
+        if (!is_left) masks[rank] &= ~taken;
+      }
+    }
+  }
+
+  static bool fits(const Paths& paths) { return paths.n_nodes < 2 * most_leaves; }
+
+  void lead(const uint8_t* ranks, size_t n_columns, size_t n, int32_t* leaves) const {
+    for (size_t i = 0; i < n; ++i) {
+      const uint8_t* row = ranks + i * n_columns;
+      uint64_t left = ~uint64_t{0};
+      const uint64_t* masks = masks_.data();
+      for (const uint32_t column : columns_) {
+        left &= masks[row[column]];
+        masks += n_ranks;
+      }
+      leaves[i] = leaves_[static_cast<size_t>(std::countr_zero(left))];
+    }
+  }
+
+ private:
+  static constexpr size_t n_ranks = 256;
+
+  uint64_t* masks_of(uint32_t column) {
+    const auto at = static_cast<size_t>(std::find(columns_.begin(), columns_.end(), column) - columns_.begin());
+    if (at == columns_.size()) {
+      columns_.push_back(column);
+      masks_.resize(masks_.size() + n_ranks, ~uint64_t{0});
+    }
+    return masks_.data() + at * n_ranks;
+  }
+
+  std::vector<uint32_t> columns_;
+  std::vector<uint64_t> masks_;
+  int32_t leaves_[most_leaves] = {};
+};
+
+// Trees that lead rows of values, or of ranks: these by masks where there are few leaves.
+template <class Number>
+class LeadingTrees {
+ public:
+  explicit LeadingTrees(const std::vector<Paths>& trees) : trees_(trees), masked_(trees.size()) {
+    if constexpr (std::is_same_v<Number, uint8_t>)
+      for (size_t t = 0; t < trees.size(); ++t)
+        if (MaskedTree::fits(trees[t])) masked_[t] = std::make_unique<MaskedTree>(trees[t]);
+  }
+
+  void lead(size_t t, const Number* X, size_t n_columns, size_t n, int32_t* leaves) const {
+    if constexpr (std::is_same_v<Number, uint8_t>)
+      if (masked_[t]) return masked_[t]->lead(X, n_columns, n, leaves);
+    PartedRows(trees_[t]).lead(X, n_columns, n, leaves);
+  }
+
+ private:
+  const std::vector<Paths>& trees_;
+  std::vector<std::unique_ptr<MaskedTree>> masked_;
+};
+
 }  // namespace
+
+template <class Number>
+DerivedRounds derive_rounds(const BoostedRows<Number>& rows, const std::vector<Paths>& trees, const double* values,
+                            Crew& crew) {
+  size_t n_nodes = 0, most_nodes = 1;
+  for (const Paths& paths : trees) {
+    n_nodes += paths.n_nodes;
+    most_nodes = std::max(most_nodes, paths.n_nodes);
+  }
+  const LeadingTrees<Number> leading(trees);
+  const size_t size = block_of(most_nodes), n_blocks = (rows.n_rows + size - 1) / size;
+  const size_t tile_rows = std::max<size_t>(4096, 2 * most_nodes);
+  std::vector<double> scores(rows.score, rows.score + rows.n_rows);
+  SumTree<DerivedRounds> sums(n_blocks);
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    DerivedRounds own{std::vector<double>(4 * n_nodes, 0.0), std::vector<double>(2 * (trees.size() + 1), 0.0), {}};
+    std::vector<double> slope(std::min(size, tile_rows)), curvature(slope.size());
+    std::vector<int32_t> leaves(slope.size());
+    const size_t end = std::min(rows.n_rows, (block + 1) * size);
+    for (size_t first = block * size; first < end; first += tile_rows) {
+      const size_t count = std::min(tile_rows, end - first);
+      const double* weight = rows.weight + first;
+      const uint8_t* is_trained = rows.is_trained ? rows.is_trained + first : nullptr;
+      double* score = scores.data() + first;
+      const double* value = values;
+      double* sum = own.sums.data();
+      for (size_t t = 0; t <= trees.size(); ++t) {
+        const LossSums losses = with_loss(rows.loss, rows.parameter, [&](auto loss_of) {
+          return tile_losses(loss_of, count, rows.y + first, score, weight, is_trained, slope.data(), curvature.data());
+        });
+        own.losses[2 * t] += losses.trained;
+        own.losses[2 * t + 1] += losses.others;
+        if (t == trees.size()) break;
+        leading.lead(t, rows.X + first * rows.n_columns, rows.n_columns, count, leaves.data());
+        for (size_t i = 0; i < count; ++i) {
+          const auto leaf = static_cast<size_t>(leaves[i]);
+          score[i] += value[leaf];
+          if (is_trained && !is_trained[i]) continue;
+          double* of_leaf = sum + 4 * leaf;
+          store(of_leaf, load(of_leaf) + Vec{slope[i], curvature[i], std::fabs(slope[i]), weight[i]});
+        }
+        value += trees[t].n_nodes;
+        sum += 4 * trees[t].n_nodes;
+      }
+    }
+    sums.add(block, std::move(own));
+  });
+  DerivedRounds all = std::move(sums.root());
+  all.scores = std::move(scores);
+  return all;
+}
+
+template DerivedRounds derive_rounds(const BoostedRows<double>&, const std::vector<Paths>&, const double*, Crew&);
+template DerivedRounds derive_rounds(const BoostedRows<uint8_t>&, const std::vector<Paths>&, const double*, Crew&);
 
 template <class Number>
 LeafSums sum_leaves(const Number* X, size_t n_rows, size_t n_columns, const Paths& paths, const double* slope,
                     const double* curvature, const double* weight, const uint8_t* is_drawn, Crew& crew) {
-  const size_t size = std::clamp(std::bit_ceil(4 * paths.n_nodes), least_block, most_block),
-               n_blocks = (n_rows + size - 1) / size;
+  const size_t size = block_of(paths.n_nodes), n_blocks = (n_rows + size - 1) / size;
   const size_t tile_rows = std::max<size_t>(2048, 2 * paths.n_nodes);  // every tile visits all nodes
   std::vector<int32_t> leaves(n_rows);
   SumTree<LeafSums> tree(n_blocks);

@@ -25,6 +25,18 @@ inline NodeSums sums_of_rows(const Plan& plan, const uint32_t* order, size_t n) 
   return plan.n_classes > 0 ? class_sums(plan, arrays, order, n) : number_sums(plan, arrays, order, n);
 }
 
+// The first of the columns whose gains are equal but for rounding.
+inline bool is_better(const BinSplit& split, const BinSplit& best, const NodeSums& node) {
+  return split.is_found && (!best.is_found || split.gain > best.gain + tie_share * node.weight * node.impurity);
+}
+
+// What a split takes from squared errors, or from Gini of two classes, by the numbers of its sides.
+inline double squared_decrease(const NodeSums& a, const NodeSums& b, double weight, const Plan& plan) {
+  const bool is_of_classes = plan.n_classes == 2;
+  const double apart = is_of_classes ? a.values[1] / a.weight - b.values[1] / b.weight : a.values[0] - b.values[0];
+  return (is_of_classes ? 2 : 1) * a.weight / weight * b.weight * apart * apart / plan.total;
+}
+
 // The split of a column of whole-number cells.
 template <class Cell, class Read>
 BinSplit split_of(const Read& read, const Cell* cells, const ColumnView& view, size_t n_levels, size_t least,

@@ -11,6 +11,7 @@ namespace certifit {
 namespace {
 
 constexpr size_t nowhere = ~size_t{0};
+constexpr size_t block_rows = 16384;
 
 struct Leaf {
   size_t node, depth, begin, end;
@@ -20,27 +21,47 @@ struct Leaf {
   size_t size() const { return end - begin; }
 };
 
+// Sums over blocks of the rows, which are added in their order.
+NewtonSizes sizes_of(const NewtonRows& rows, Crew& crew) {
+  const size_t size = summed_rows(1);
+  std::vector<NewtonSizes> blocks((rows.n_rows + size - 1) / size);
+  crew.for_each_block(blocks.size(), [&](size_t block) {
+    const uint32_t *begin = std::lower_bound(rows.rows, rows.rows + rows.n_drawn, block * size),
+                   *end = std::lower_bound(begin, rows.rows + rows.n_drawn, (block + 1) * size);
+    PackedSizes sizes;
+    for (const uint32_t* at = begin; at != end; ++at) sizes.add(rows.slope[*at], rows.curvature[*at]);
+    blocks[block] = {sizes.a, sizes.b, static_cast<size_t>(end - begin)};
+  });
+  NewtonSizes all;
+  for (const NewtonSizes& block : blocks) all.add(block);
+  return all;
+}
+
 class Grower {
  public:
   Grower(const NewtonRows& rows, const NewtonPlan& plan, Crew& crew)
       : rows_(rows),
         plan_(plan),
         crew_(crew),
-        packed_(rows.slope, rows.curvature, rows.rows, rows.n_drawn, rows.n_rows),
+        packed_(units_of(sizes_of(rows, crew))),
         search_(rows.columns, plan, packed_),
         n_cells_(search_.n_cells()),
+        terms_(std::make_unique_for_overwrite<Cell[]>(rows.n_rows)),
         order_(rows.rows, rows.rows + rows.n_drawn),
-        moved_(rows.n_drawn) {}
+        lefts_(rows.n_drawn),
+        rights_(rows.n_drawn) {}
 
   NewtonTree grow() {
     tree_.nodes.emplace_back();
     Leaf root{0, 0, 0, order_.size(), {{}, {}, order_.size()}, nowhere, {}};
-    for (uint32_t row : order_)
-      if (packed_.is_legal()) root.searched.sum += packed_.terms()[row];
     if (packed_.is_legal() && plan_.max_leaves > 1 && can_split(root)) {
+      pack();
       root.histogram = take();
       add_rows(root);
-      search(root);
+      const Cell* cells = histograms_[root.histogram].data();
+      for (size_t code = 0; code <= rows_.columns.n_bins[rows_.columns.tried[0]]; ++code)
+        root.searched.sum += cells[code];
+      search({&root});
     }
     offer(root);
     for (size_t n_leaves = 1; n_leaves < plan_.max_leaves && !open_.empty(); ++n_leaves) {
@@ -69,20 +90,31 @@ class Grower {
     leaf.histogram = nowhere;
   }
 
+  // What rows add to histograms.
+  void pack() {
+    const size_t n_blocks = (rows_.n_drawn + block_rows - 1) / block_rows;
+    crew_.for_each_block(n_blocks, [&](size_t block) {
+      const size_t end = std::min(rows_.n_drawn, (block + 1) * block_rows);
+      for (size_t k = block * block_rows; k < end; ++k) {
+        const uint32_t row = rows_.rows[k];
+        terms_[row] = packed_.term(rows_.slope[row], rows_.curvature[row]);
+      }
+    });
+  }
+
   // Many rows are summed in parts that threads share; parts of whole numbers add up to the same in any order.
   void add_rows(const Leaf& leaf) {
     const uint32_t* order = leaf.size() == rows_.n_rows ? nullptr : order_.data() + leaf.begin;
-    const size_t n_parts = leaf.size() * rows_.columns.n_tried < shared_cells ? 1 : 4, size = leaf.size() / n_parts + 1;
-    size_t places[4] = {leaf.histogram};
-    for (size_t part = 1; part < n_parts; ++part) places[part] = take();
+    const size_t n_parts = n_shares(leaf.size() * rows_.columns.n_tried), size = leaf.size() / n_parts + 1;
+    std::vector<size_t> places{leaf.histogram};
+    while (places.size() < n_parts) places.push_back(take());
     const auto sum_part = [&](size_t part) {
       const size_t begin = std::min(leaf.size(), part * size), end = std::min(leaf.size(), begin + size);
       std::vector<Cell>& cells = histograms_[places[part]];
       std::fill(cells.begin(), cells.end(), Cell{});
-      add_packed(rows_, packed_.terms(), order ? order + begin : nullptr, begin, end - begin, search_.first(),
+      add_packed(rows_, terms_.get(), order ? order + begin : nullptr, begin, end - begin, search_.first(),
                  cells.data());
     };
-    if (n_parts == 1) return sum_part(0);
     crew_.for_each_block(n_parts, sum_part);
     Cell* whole = histograms_[leaf.histogram].data();
     for (size_t part = 1; part < n_parts; ++part) {
@@ -92,7 +124,14 @@ class Grower {
     }
   }
 
-  void search(Leaf& leaf) { leaf.split = search_.best(histograms_[leaf.histogram].data(), leaf.searched, crew_); }
+  size_t n_shares(size_t n_cells) const { return std::clamp<size_t>(n_cells / shared_cells, 1, crew_.n_threads()); }
+
+  void search(const std::vector<Leaf*>& leaves) {
+    std::vector<NewtonAsked> asked;
+    for (const Leaf* leaf : leaves) asked.push_back({histograms_[leaf->histogram].data(), leaf->searched});
+    const std::vector<NewtonSplit> splits = search_.best(asked, crew_);
+    for (size_t k = 0; k < leaves.size(); ++k) leaves[k]->split = splits[k];
+  }
 
   struct Open {
     double gain;
@@ -140,8 +179,7 @@ class Grower {
       Cell* whole = histograms_[large.histogram].data();
       const Cell* part = histograms_[small.histogram].data();
       for (size_t k = 0; k < n_cells_; ++k) whole[k] = whole[k] - part[k];
-      search(large);
-      if (can_split(small)) search(small);
+      search(can_split(small) ? std::vector<Leaf*>{&large, &small} : std::vector<Leaf*>{&large});
     }
     give_back(leaf);
     offer(sides[0]);
@@ -164,33 +202,65 @@ class Grower {
     const bool is_levels = rows_.columns.is_levels(leaf.split.column);
     sides_of(rows_.columns.n_bins[leaf.split.column], leaf.split.bin, is_levels ? &leaf.split.levels : nullptr,
              leaf.split.is_missing_left, goes_left);
-    size_t left = leaf.begin, n_right = 0;
     const uint8_t* codes = rows_.by_column + leaf.split.column * rows_.n_rows;
-    for (size_t k = leaf.begin; k < leaf.end; ++k) {
-      const uint32_t row = order_[k];
-      const bool is_left = goes_left[codes[row]];
-      order_[left] = row;
-      moved_[n_right] = row;
-      left += is_left;
-      n_right += !is_left;
+    const size_t n_parts = n_shares(4 * leaf.size()), size = leaf.size() / n_parts + 1;
+    struct Sides {
+      size_t begin, n_left, n_right, to_left, to_right;
+    };
+    std::vector<Sides> parts(n_parts);
+    crew_.for_each_block(n_parts, [&](size_t part) {
+      const size_t begin = std::min(leaf.end, leaf.begin + part * size), end = std::min(leaf.end, begin + size);
+      uint32_t *lefts = lefts_.data() + begin, *rights = rights_.data() + begin;
+      size_t n_left = 0, n_right = 0;
+      for (size_t k = begin; k < end; ++k) {
+        const uint32_t row = order_[k];
+        const bool is_left = goes_left[codes[row]];
+        lefts[n_left] = row;
+        rights[n_right] = row;
+        n_left += is_left;
+        n_right += !is_left;
+      }
+      parts[part] = {begin, n_left, n_right, 0, 0};
+    });
+    size_t middle = leaf.begin, right;
+    for (Sides& part : parts) {
+      part.to_left = middle;
+      middle += part.n_left;
     }
-    std::copy_n(moved_.begin(), n_right, order_.begin() + static_cast<ptrdiff_t>(left));
-    return left;
+    right = middle;
+    for (Sides& part : parts) {
+      part.to_right = right;
+      right += part.n_right;
+    }
+    crew_.for_each_block(n_parts, [&](size_t part) {
+      const Sides& sides = parts[part];
+      std::copy_n(lefts_.data() + sides.begin, sides.n_left, order_.data() + sides.to_left);
+      std::copy_n(rights_.data() + sides.begin, sides.n_right, order_.data() + sides.to_right);
+    });
+    return middle;
   }
 
-  // Leaves of all rows; then sums of the rows themselves give every node its value, its gain and its weight.
+  // Leaves of all rows; then sums of the rows themselves, block by block, give every node its value, its gain and its
+  // weight.
   void settle() {
     tree_.leaves.assign(rows_.n_rows, -1);
-    for (const Leaf& leaf : leaves_)
-      for (size_t k = leaf.begin; k < leaf.end; ++k) tree_.leaves[order_[k]] = static_cast<int32_t>(leaf.node);
-    std::vector<NewtonSums> sums(tree_.nodes.size());
-    for (size_t k = 0; k < rows_.n_drawn; ++k) {
-      const size_t i = rows_.rows[k];
-      NewtonSums& sum = sums[static_cast<size_t>(tree_.leaves[i])];
-      sum.g += rows_.slope[i];
-      sum.h += rows_.curvature[i];
-      sum.weight += rows_.weight[i];
-    }
+    const size_t n_nodes = tree_.nodes.size(), size = summed_rows(n_nodes);
+    std::vector<std::vector<NewtonSums>> blocks((rows_.n_rows + size - 1) / size);
+    crew_.for_each_block(blocks.size(), [&](size_t block) {
+      blocks[block].resize(n_nodes);
+      for (const Leaf& leaf : leaves_) {
+        const auto end = order_.begin() + static_cast<ptrdiff_t>(leaf.end);
+        NewtonSums& sum = blocks[block][leaf.node];
+        for (auto at = std::lower_bound(order_.begin() + static_cast<ptrdiff_t>(leaf.begin), end, block * size);
+             at != end && *at < (block + 1) * size; ++at) {
+          tree_.leaves[*at] = static_cast<int32_t>(leaf.node);
+          sum.add(rows_.slope[*at], rows_.curvature[*at], rows_.weight[*at]);
+        }
+      }
+    });
+    std::vector<NewtonSums> sums(n_nodes);
+    for (const std::vector<NewtonSums>& block : blocks)
+      for (size_t node = 0; node < n_nodes; ++node) sums[node].add(block[node].g, block[node].h, block[node].weight);
     settle_nodes(tree_.nodes, sums, plan_);
     lead_others();
   }
@@ -205,11 +275,12 @@ class Grower {
   const NewtonRows& rows_;
   const NewtonPlan& plan_;
   Crew& crew_;
-  Packed packed_;
+  PackedUnits packed_;
   NewtonSearch search_;
   size_t n_cells_;
   NewtonTree tree_;
-  std::vector<uint32_t> order_, moved_;
+  std::unique_ptr<Cell[]> terms_;
+  std::vector<uint32_t> order_, lefts_, rights_;
   std::vector<std::vector<Cell>> histograms_;
   std::vector<size_t> free_;
   std::vector<Leaf> leaves_;

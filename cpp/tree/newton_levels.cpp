@@ -7,24 +7,35 @@ namespace {
 
 constexpr size_t beyond = 256;  // cells behind a histogram: a code that no bin has stays inside
 
-PackedUnits units_of(const NewtonSizes& sizes) { return {{sizes.slopes, sizes.curvatures}, sizes.n_drawn}; }
-
 Cell cell_at(const int64_t* words) { return {words[0], static_cast<uint64_t>(words[1])}; }
 
 }  // namespace
 
 bool NewtonSizes::is_finite() const { return std::isfinite(slopes) && std::isfinite(curvatures); }
 
-void NewtonSizes::add(const NewtonPart& part) {
-  PackedSizes all{slopes, curvatures};
-  for (size_t i = 0; i < part.n_rows; ++i)
-    if (!part.is_drawn || part.is_drawn[i]) {
-      all.add(part.slope[i], part.curvature[i]);
-      ++n_drawn;
-    }
-  slopes = all.a;
-  curvatures = all.b;
+void NewtonSizes::add(const NewtonSizes& other) {
+  slopes += other.slopes;
+  curvatures += other.curvatures;
+  n_drawn += other.n_drawn;
 }
+
+void NewtonSizes::add(const NewtonPart& part) {
+  const size_t size = summed_rows(1);
+  for (size_t begin = 0; begin < part.n_rows; begin += size) {
+    PackedSizes block;
+    size_t n = 0;
+    for (size_t i = begin; i < std::min(part.n_rows, begin + size); ++i)
+      if (!part.is_drawn || part.is_drawn[i]) {
+        block.add(part.slope[i], part.curvature[i]);
+        ++n;
+      }
+    add({block.a, block.b, n});
+  }
+}
+
+PackedUnits units_of(const NewtonSizes& sizes) { return {{sizes.slopes, sizes.curvatures}, sizes.n_drawn}; }
+
+size_t summed_rows(size_t n_nodes) { return std::clamp<size_t>(std::bit_ceil(4 * n_nodes), 16384, 262144); }
 
 size_t n_words(const NewtonColumns& columns) {
   size_t n = 0;
@@ -66,7 +77,7 @@ std::vector<LevelSplit> best_splits(const std::vector<LevelLeaf>& leaves, const 
     for (size_t k = 0; k < search.n_cells(); ++k) cells[k] = cell_at(leaf.words + 2 * k);
     const Cell sum = cell_at(leaf.sum);
     const NewtonLeaf searched{sum, {leaf.low, leaf.high}, packed.rows(sum)};
-    const NewtonSplit split = search.best(cells.data(), searched, crew);
+    const NewtonSplit split = search.best({{cells.data(), searched}}, crew)[0];
     const Bounds left = search.bounds_of(searched, split, 0), right = search.bounds_of(searched, split, 1);
     out.push_back({split.is_found,
                    split.is_missing_left,
@@ -91,6 +102,17 @@ std::vector<int32_t> lead_codes(const uint8_t* codes, size_t n_rows, size_t n_co
       out[i] = paths.leaf_of(codes + i * n_columns, start[i]);
   });
   return out;
+}
+
+void add_leaf_sums(const NewtonPart& part, const double* weight, const int32_t* leaves, std::vector<NewtonSums>& sums) {
+  const size_t size = summed_rows(sums.size());
+  for (size_t begin = 0; begin < part.n_rows; begin += size) {
+    std::vector<NewtonSums> block(sums.size());
+    for (size_t i = begin; i < std::min(part.n_rows, begin + size); ++i)
+      if (!part.is_drawn || part.is_drawn[i])
+        block[static_cast<size_t>(leaves[i])].add(part.slope[i], part.curvature[i], weight[i]);
+    for (size_t node = 0; node < sums.size(); ++node) sums[node].add(block[node].g, block[node].h, block[node].weight);
+  }
 }
 
 void settle_nodes(std::vector<NewtonNode>& nodes, std::vector<NewtonSums>& sums, const NewtonPlan& plan) {

@@ -3,8 +3,13 @@
 #pragma once
 
 #include "newton.hpp"
+#include "packed.hpp"
 
 namespace certifit {
+
+// Rows of a block whose sums, of so many nodes, are rounded: a power of two, so that parts are cut between blocks
+// (models/trees/passes.py). Sums of blocks are added in the order of the rows.
+size_t summed_rows(size_t n_nodes);
 
 // Slopes and curvatures of the rows of a part, and which of them the tree is grown on; null: all.
 struct NewtonPart {
@@ -18,8 +23,11 @@ struct NewtonSizes {
   double slopes = 0, curvatures = 0;
   size_t n_drawn = 0;
   bool is_finite() const;
+  void add(const NewtonSizes& other);
   void add(const NewtonPart& part);
 };
+
+PackedUnits units_of(const NewtonSizes& sizes);
 
 // Words of a histogram: two per cell, {sum, mass}; cells of a column are its bins and the missing values.
 size_t n_words(const NewtonColumns& columns);
@@ -56,7 +64,15 @@ std::vector<int32_t> lead_codes(const uint8_t* codes, size_t n_rows, size_t n_co
 // Slopes, curvatures and weights of the rows of a leaf.
 struct NewtonSums {
   double g = 0, h = 0, weight = 0;
+  void add(double of_g, double of_h, double of_weight) {
+    g += of_g;
+    h += of_h;
+    weight += of_weight;
+  }
 };
+
+// Sums over the rows of a part added to those of the parts before it. leaves: of every row, numbers of `sums`.
+void add_leaf_sums(const NewtonPart& part, const double* weight, const int32_t* leaves, std::vector<NewtonSums>& sums);
 
 // Values, gains and weights of all nodes from sums of leaves, which are added up to those of the nodes above them.
 void settle_nodes(std::vector<NewtonNode>& nodes, std::vector<NewtonSums>& sums, const NewtonPlan& plan);

@@ -10,7 +10,7 @@
 
 namespace certifit {
 
-constexpr size_t shared_cells = 400000;  // cells that are added to or looked at, from which threads share them
+constexpr size_t shared_cells = 32768;  // cells that are added to, from which a thread takes a share of them
 
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
@@ -41,6 +41,11 @@ struct NewtonLeaf {
   size_t n_rows = 0;
 };
 
+struct NewtonAsked {
+  const Cell* cells;  // its histogram
+  NewtonLeaf leaf;
+};
+
 class NewtonSearch {
  public:
   NewtonSearch(const NewtonColumns& columns, const NewtonPlan& plan, const PackedUnits& packed)
@@ -48,8 +53,7 @@ class NewtonSearch {
         plan_(plan),
         packed_(packed),
         ridge_(packed.mass_unit() > 0 ? plan.ridge / packed.mass_unit() : 0.0),
-        least_(std::max<size_t>(plan.min_rows_leaf, 1)),
-        best_(columns.n_tried) {
+        least_(std::max<size_t>(plan.min_rows_leaf, 1)) {
     for (size_t k = 0; k < columns.n_tried; ++k) {
       first_.push_back(static_cast<uint32_t>(n_cells_));
       n_cells_ += columns.n_bins[columns.tried[k]] + size_t{1};
@@ -60,19 +64,21 @@ class NewtonSearch {
   size_t n_cells() const { return n_cells_; }
   const uint32_t* first() const { return first_.data(); }  // where the cells of every column that is tried begin
 
-  // The best split of a leaf whose histogram is `cells`.
-  NewtonSplit best(const Cell* cells, const NewtonLeaf& leaf, Crew& crew) {
-    if (n_cells_ < shared_cells / 8) {
-      for (size_t k = 0; k < columns_.n_tried; ++k) best_[k] = scan(cells, leaf, k);
+  // The best splits of leaves. A look at a cell takes longer than adding to it.
+  std::vector<NewtonSplit> best(const std::vector<NewtonAsked>& leaves, Crew& crew) {
+    const size_t n_tried = columns_.n_tried, n_scans = leaves.size() * n_tried;
+    best_.resize(std::max(best_.size(), n_scans));
+    const auto scan_one = [&](size_t k) {
+      best_[k] = scan(leaves[k / n_tried].cells, leaves[k / n_tried].leaf, k % n_tried);
+    };
+    if (leaves.size() * n_cells_ < shared_cells / 4) {
+      for (size_t k = 0; k < n_scans; ++k) scan_one(k);
     } else {
-      crew.for_each_block(columns_.n_tried, [&](size_t k) { best_[k] = scan(cells, leaf, k); });
+      crew.for_each_block(n_scans, scan_one);
     }
-    double most = 0;
-    for (const NewtonSplit& split : best_) most = std::max(most, split.gain);
-    const double equal = cut_tie * (worth(leaf.sum) + most);
-    for (const NewtonSplit& split : best_)
-      if (split.is_found && split.gain >= most - equal) return split;
-    return {};
+    std::vector<NewtonSplit> splits;
+    for (size_t k = 0; k < leaves.size(); ++k) splits.push_back(best_of(leaves[k].leaf, best_.data() + k * n_tried));
+    return splits;
   }
 
   Bounds bounds_of(const NewtonLeaf& leaf, const NewtonSplit& split, size_t side) const {
@@ -81,6 +87,16 @@ class NewtonSearch {
   }
 
  private:
+  // The first of the columns whose gains are equal but for rounding.
+  NewtonSplit best_of(const NewtonLeaf& leaf, const NewtonSplit* splits) const {
+    double most = 0;
+    for (size_t k = 0; k < columns_.n_tried; ++k) most = std::max(most, splits[k].gain);
+    const double equal = cut_tie * (worth(leaf.sum) + most);
+    for (size_t k = 0; k < columns_.n_tried; ++k)
+      if (splits[k].is_found && splits[k].gain >= most - equal) return splits[k];
+    return {};
+  }
+
   // Values of leaves in units of the packed sums: their order and their middles are what bounds need.
   double value(const Cell& sum, const Bounds& bounds) const {
     const double mass = packed_.mass(sum) + ridge_;

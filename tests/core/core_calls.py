@@ -694,7 +694,29 @@ def _(rng: Rng) -> Arguments:
 def _(rng: Rng) -> Arguments:
     n = int(rng.integers(0, 40))
     asked = {"loss": int(rng.integers(0, 6)), "parameter": 1.5, "y": np.abs(vector(rng, n)), "z": vector(rng, n)}
-    return {**asked, "weight": np.ones(n), "threads": threads(rng)}
+    trained = maybe(rng, rng.integers(0, 2, size=n).astype(np.uint8))
+    moved = {"leaf": rng.integers(0, 3, size=n).astype(np.int32), "value": vector(rng, 3)}
+    moved = moved if rng.integers(2) else dict.fromkeys(moved)
+    return {**asked, "weight": np.ones(n), "is_trained": trained, **moved, "threads": threads(rng)}
+
+
+@call("derive_rounds")
+def _(rng: Rng) -> Arguments:
+    n, d = (int(size) for size in rng.integers(1, 40, size=2))
+    trees = _two_trees(d, 1)
+    del trees["values"]
+    return {
+        "X": rng.normal(size=(n, d)), **trees, "n_levels": None, "sets": None, "value": vector(rng, len(trees["left"])),
+        "loss": int(rng.integers(0, 6)), "parameter": 1.5, "y": np.abs(vector(rng, n)), "weight": np.ones(n),
+        "score": vector(rng, n), "is_trained": maybe(rng, rng.integers(0, 2, size=n).astype(np.uint8)),
+        "threads": threads(rng),
+    }  # fmt: skip
+
+
+@call("derive_rounds_of_ranks")
+def _(rng: Rng) -> Arguments:
+    arguments = CALLS["derive_rounds"](rng)
+    return arguments | {"X": rng.integers(0, 9, size=arguments["X"].shape).astype(np.uint8)}
 
 
 @call("sum_leaves")
@@ -753,7 +775,30 @@ def _(rng: Rng) -> Arguments:
     codes, rest = _coded(rng)
     criterion = "gini" if rest["n_classes"] else "squared_error"
     direction = maybe(rng, np.zeros(codes.shape[1], np.int8))
-    return {**rest, "codes": codes, "criterion": criterion, "min_decrease": 0.0, "direction": direction}
+    asked = {"criterion": criterion, "min_decrease": 0.0, "total": 99.0, "is_weighted": bool(rng.integers(2))}
+    return {**rest, "codes": codes, **asked, "direction": direction}
+
+
+@call("class_histograms")
+def _(rng: Rng) -> Arguments:
+    n, d, n_classes = (int(size) for size in rng.integers(2, 9, size=3))
+    return {
+        "codes": rng.integers(0, 256, size=(n, d)).astype(np.uint8), "y": rng.integers(0, n_classes, n).astype(float),
+        "weight": rng.integers(1, 4, n).astype(float), "slot": rng.integers(-1, 2, n).astype(np.int32), "n_slots": 2,
+        "n_classes": n_classes, "threads": threads(rng),
+    }  # fmt: skip
+
+
+@call("class_splits")
+def _(rng: Rng) -> Arguments:
+    n, d, n_classes = (int(size) for size in rng.integers(2, 5, size=3))
+    words = rng.integers(0, 3, size=(n, d * 256 * (1 + n_classes)))
+    return {
+        "words": words, "depth": rng.integers(0, 3, size=n), "n_columns": d,
+        "criterion": str(rng.choice(["gini", "entropy"])), "n_classes": n_classes, "max_depth": 2, "min_rows_split": 2,
+        "min_rows_leaf": 1, "min_decrease": 0.0, "n_levels": maybe(rng, np.full(d, 9, dtype=np.uint8)), "total": 1e4,
+        "is_weighted": bool(rng.integers(2)), "threads": threads(rng),
+    }  # fmt: skip
 
 
 @call("grow_forest_codes")

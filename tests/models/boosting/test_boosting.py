@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 import certifit as cf
+from certifit.models.boosting import derived, rounds
 
 FAMILIES = ("gaussian", "poisson", "gamma", "tweedie", "huber", "quantile")
 
@@ -96,6 +97,23 @@ def test_threads_change_no_bit_where_rows_are_summed_in_parts():
             states.append(cf.GradientBoostingRegressor(2, max_leaf_nodes=6).fit(X, y).boosting_)
     for name in ("feature", "left", "threshold", "value", "weight", "gain", "loss"):
         assert all(np.array_equal(getattr(states[0], name), getattr(state, name)) for state in states[1:])
+
+
+@pytest.mark.parametrize("leaves", [31, 150])  # led by masks of leaves, and parted at every node
+def test_ranks_of_values_say_what_values_say(leaves, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    X[:, 1], X[::5, 2] = rng.integers(0, 9, len(X)), np.nan
+    y = rng.poisson(np.exp(0.3 * X[:, 0] * (X[:, 1] % 3) + np.nan_to_num(X[:, 2]) / 2))
+    asked = {"family": "poisson", "max_leaf_nodes": leaves, "categorical_features": [1], "early_stopping": True}
+    model = cf.GradientBoostingRegressor(4, **asked).fit(X, y)
+    assert model.certificate_.holds
+    with cf.threads(3):
+        assert model.certify(X, y) == model.certificate_
+    monkeypatch.setattr(rounds, "_ranked", lambda state, n_columns: None)
+    assert model.certify(X, y) == model.certificate_
+    monkeypatch.setattr(derived, "MOST_NODES", 1)  # a pass per round
+    assert model.certify(X, y) == model.certificate_
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.models.boosting.derived import Derived, derived_rounds
 from certifit.models.boosting.rounds import Rounds, TooManyThresholds, rounds_asked
 from certifit.models.boosting.state import BoostingState
 from certifit.models.boosting.task import BoostingTask
@@ -62,24 +64,15 @@ def certify(task: BoostingTask, state: BoostingState) -> GradientBoostingCertifi
             claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=len(state.ends) - 1,
             deviation=math.inf, fault="a column has more thresholds than there are bins. The trees were changed.",
         )  # fmt: skip
-    unit, width = task.unit, task.width
-    start, _ = rounds.begin(state.start / unit)
-    deviation = float(np.abs(rounds.start() - state.start / unit).max())
-    held_loss = None
-    for number in range(state.n_rounds):
-        rounds.draw(number)
-        values = []
-        for tree in range(number * width, (number + 1) * width):
-            deviation = max(deviation, _leaves_apart(rounds, state, tree))
-            values.append(state.value[int(state.ends[tree]) : int(state.ends[tree + 1])] / unit)
-        loss, held = rounds.advance(values)
-        deviation = max(deviation, abs(loss - state.loss[number] / task.loss_unit) / (abs(loss) + abs(start) or 1.0))
-        if task.settings.early_stopping:
-            held_loss = held
-            deviation = max(
-                deviation,
-                abs(held_loss - state.held_out[number] / task.loss_unit) / (abs(held_loss) + abs(start) or 1.0),
-            )
+    derived = derived_rounds(rounds, state)
+    start, losses = float(derived.losses[0, 0]), derived.losses[1:]
+    deviations = [np.abs(rounds.start() - state.start / task.unit), _leaves_apart(rounds, state, derived)]
+    stated = [state.loss, *([state.held_out[: state.n_rounds]] if task.settings.early_stopping else [])]
+    for again, said in zip(losses.T, stated, strict=False):
+        size = np.abs(again) + abs(start)
+        deviations.append(np.abs(again - said / task.loss_unit) / np.where(size > 0, size, 1.0))
+    deviation = float(np.max(np.concatenate(deviations)))
+    held_loss = float(losses[-1, 1]) if task.settings.early_stopping else None
     allowed = 64 * (rounds.n_rows + state.n_rounds + 16) * UNIT
     if not np.isfinite(deviation):
         deviation = np.inf
@@ -102,25 +95,25 @@ def _is_unfinished(task: BoostingTask, state: BoostingState) -> bool:
     )
 
 
-def _leaves_apart(rounds: Rounds, state: BoostingState, tree: int) -> float:
-    """The largest deviation of a leaf, relative to the largest step, or of a node's weight; rows are at its leaves."""
-    task, k = rounds.task, tree % rounds.width
-    nodes = slice(int(state.ends[tree]), int(state.ends[tree + 1]))
-    left = state.left[nodes]
-    table = rounds.walk(k, state, tree)
-    for node in np.flatnonzero(left)[::-1]:
-        table[node] = table[left[node]] + table[left[node] + 1]
-    sums, sizes, weight = (table[:, 0], table[:, 1]), table[:, 2], table[:, 3]
-    wanted = rounds.leaf_values(k, len(left), sums)
+def _leaves_apart(rounds: Rounds, state: BoostingState, derived: Derived) -> Array:
+    """Deviations of leaves, relative to the largest step of their tree, and of weights of nodes."""
+    task, left, ends = rounds.task, state.left, state.ends
+    slope, mass, sizes, weight = derived.table.T
+    mass = mass + task.settings.l2
+    has_mass = mass > 0
+    mass = np.where(has_mass, mass, 1.0)
+    steps = np.where(has_mass, -slope / mass, 0.0) if derived.steps is None else derived.steps
     if task.settings.directions is not None:
-        wanted = _within_directions(wanted, left, state.feature[nodes], task.settings.directions)
-    rate, is_leaf = task.settings.learning_rate, left == 0
-    mass = sums[1] + task.settings.l2
-    size = np.where(mass > 0, sizes / np.where(mass > 0, mass, 1.0), 0.0) + np.abs(wanted)
-    scale = rate * np.maximum(size, np.abs(wanted).max(initial=0.0)) + np.finfo(float).tiny
-    apart = (np.abs(state.value[nodes] / task.unit - rate * wanted) / scale)[is_leaf]
-    heavy = np.abs(state.weight[nodes] / task.weight_unit - weight) / weight[0]
-    return float(max(apart.max(initial=0.0), heavy.max(initial=0.0)))
+        trees = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        parts = [_within_directions(steps[t], left[t], state.feature[t], task.settings.directions) for t in trees]
+        steps = np.concatenate(parts)
+    rate, n_nodes = task.settings.learning_rate, np.diff(ends)
+    largest = np.repeat(np.maximum.reduceat(np.abs(steps), ends[:-1]), n_nodes)
+    size = np.where(has_mass, sizes / mass, 0.0) + np.abs(steps)
+    scale = rate * np.maximum(size, largest) + np.finfo(float).tiny
+    apart = (np.abs(state.value / task.unit - rate * steps) / scale)[left == 0]
+    heavy = np.abs(state.weight / task.weight_unit - weight) / np.repeat(weight[ends[:-1]], n_nodes)
+    return np.concatenate([apart, heavy])
 
 
 def _within_directions(steps: Array, left: Array, feature: Array, directions: tuple[int, ...]) -> Array:

@@ -14,7 +14,7 @@ leaves of the pinball loss are quantiles of the residuals of their rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from certifit.mathematics.losses.scores import Huber, ScoreLoss, Squared
 from certifit.runtime import core, n_threads
 
 NEWTON_STEPS = 100  # most, to the best constant
+LOSS_BLOCK = 16384  # rows whose losses are summed at a time, as by the core
 
 
 class _OfResidual(ScoreLoss):
@@ -109,17 +110,59 @@ def weighted_quantile(values: Array, weight: Array, share: float) -> float:
     return float(values[order[min(place, len(order) - 1)]])
 
 
-def derivatives(
+@dataclass(frozen=True)
+class Scored:
+    """Rows at their scores, rows x width. slopes, curvatures: times the rows' weights, one array per score.
+
+    sums: of every LOSS_BLOCK rows, their weighted losses: of those trained on, and of the others.
+    """
+
+    scores: Array
+    slopes: list[Array]
+    curvatures: list[Array]
+    sums: Array
+
+
+@dataclass(frozen=True)
+class RowsToScore:
+    """Targets and weights, and whether each row is trained on; None: all are."""
+
+    y: Array
+    weight: Array
+    trained: Array | None = None
+
+
+def scored(
+    loss: ScoreLoss | None, rows: RowsToScore, scores: Array, leaves: Sequence[Array] = (), values: Sequence[Array] = ()
+) -> Scored:
+    """Rows at scores that the values of their leaves were added to, one tree per score. loss: None of a softmax."""
+    if loss is not None and loss.code is not None:
+        leaf, value = (leaves[0], np.ascontiguousarray(values[0])) if leaves else (None, None)
+        trained = None if rows.trained is None else rows.trained.view(np.uint8)
+        moved, slope, curvature, sums = core.row_losses(
+            loss.code, loss.parameter, rows.y, np.ascontiguousarray(scores[:, 0]), rows.weight, trained, leaf, value,
+            n_threads(),
+        )  # fmt: skip
+        return Scored(moved[:, None] if leaves else scores, [slope], [curvature], sums)
+    if leaves:
+        scores = scores + np.column_stack([of_tree[leaf] for leaf, of_tree in zip(leaves, values, strict=True)])
+    losses, slopes, curvatures = _derivatives(loss, rows.y, rows.weight, scores)
+    starts = np.arange(0, len(rows.y), LOSS_BLOCK)
+    of_trained, others = rows.weight * losses, np.zeros(len(losses))
+    if rows.trained is not None:
+        is_trained = rows.trained.astype(bool)
+        of_trained, others = np.where(is_trained, of_trained, 0.0), np.where(is_trained, 0.0, of_trained)
+    sums = np.column_stack([np.add.reduceat(part, starts) for part in (of_trained, others)])
+    return Scored(scores, slopes, curvatures, sums)
+
+
+def _derivatives(
     loss: ScoreLoss | None, y: Array, weight: Array, scores: Array
 ) -> tuple[Array, list[Array], list[Array]]:
-    """The loss of every row; slopes and curvatures times its weight, one array per score. loss: None of a softmax."""
+    """The loss of every row; slopes and curvatures times its weight."""
     if loss is not None:
-        z = np.ascontiguousarray(scores[:, 0])
-        if loss.code is not None:
-            value, slope, curvature = core.row_losses(loss.code, loss.parameter, y, z, weight, n_threads())
-            return value, [slope], [curvature]
-        slope, curvature = loss.slope(y, z), loss.curvature(y, z)
-        return np.asarray(loss.value(y, z)), [weight * slope], [weight * curvature]
+        z = scores[:, 0]
+        return np.asarray(loss.value(y, z)), [weight * loss.slope(y, z)], [weight * loss.curvature(y, z)]
     logs = log_softmax(scores, axis=1)
     place = (np.arange(len(y)), y.astype(np.int64))
     chances = np.exp(logs)

@@ -12,8 +12,8 @@ from certifit.data.parts import Arrays, Part
 from certifit.data.source import Block
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.boosting.draws import rows_of_round
-from certifit.models.boosting.losses import derivatives
-from certifit.models.boosting.state import BoostingState
+from certifit.models.boosting.losses import RowsToScore, scored
+from certifit.models.boosting.state import BoostingState, RoundTrees
 from certifit.models.trees import passes
 from certifit.runtime import core, n_threads
 
@@ -43,18 +43,6 @@ def masses_of(part: Part) -> Array:
     """The weight of the rows trained on, and of those held out."""
     held = held_mass(part)
     return np.array([trained_mass(part).sum(), 0.0 if held is None else held.sum()])
-
-
-def mean_weights(part: Part, masses: tuple[float, float]) -> tuple[Array, Array | None]:
-    """What losses are multiplied by: for the mean of the rows trained on, and of those held out."""
-    held = held_mass(part)
-    return trained_mass(part) / masses[0], None if held is None else held / masses[1]
-
-
-def mean_losses(weights: tuple[Array, Array | None], losses: Array) -> Array:
-    """What losses add to the mean of the rows trained on, and of those held out."""
-    trained, held = weights
-    return np.array([(trained * losses).sum(), 0.0 if held is None else (held * losses).sum()])
 
 
 def class_masses(part: Part, n_classes: int) -> Array:
@@ -107,37 +95,38 @@ def scores_of(block: Block, state: BoostingState) -> Array:
     return state.scores(replace(block, y=None, weight=None, offset=None))[0]
 
 
-def leaf_values_of(leaves: Sequence[Array], values: Sequence[Array]) -> Array:
-    """What the trees of a round add to the scores of rows."""
-    added = np.empty((len(leaves[0]), len(values)))
-    for k, of_leaf in enumerate(values):
-        np.take(of_leaf, leaves[k], out=added[:, k], mode="clip")
-    return added
+def _kept(part: Part, loss: ScoreLoss | None, scores: Array, values: Sequence[Array] = ()) -> tuple[Arrays, Array]:
+    """Scores, slopes and curvatures that are kept; sums of losses."""
+    leaves = [part[f"leaf {k}"] for k in range(len(values))]
+    made = scored(loss, RowsToScore(part["y"], part["weight"], part.get("trained")), scores, leaves, values)
+    arrays = {"scores": made.scores} | {f"slope {k}": slope for k, slope in enumerate(made.slopes)}
+    return arrays | {f"curvature {k}": curvature for k, curvature in enumerate(made.curvatures)}, made.sums
 
 
-def with_scores(part: Part, scores: Array, loss: ScoreLoss | None, masses: tuple[float, float]) -> tuple[Arrays, Array]:
-    """Scores, slopes and curvatures that are kept; mean losses."""
-    losses, slopes, curvatures = derivatives(loss, part["y"], part["weight"], scores)
-    arrays = {"scores": scores} | {f"slope {k}": slope for k, slope in enumerate(slopes)}
-    arrays |= {f"curvature {k}": curvature for k, curvature in enumerate(curvatures)}
-    return arrays, mean_losses(mean_weights(part, masses), losses)
-
-
-def begun(
-    part: Part, start: Array | None, unit: float, loss: ScoreLoss | None, width: int, masses: tuple[float, float]
-) -> tuple[Arrays, Array]:
+def begun(part: Part, start: Array | None, unit: float, loss: ScoreLoss | None, width: int) -> tuple[Arrays, Array]:
     """Rows before the first round; start: None where they have scores of earlier rounds, `more`."""
     offset = offset_of(part)[:, None]
     scores = part["more"] / unit + offset if start is None else start + offset + np.zeros((len(part["y"]), width))
-    return with_scores(part, scores, loss, masses)
+    return _kept(part, loss, scores)
 
 
-def advanced(
-    part: Part, values: list[Array], loss: ScoreLoss | None, masses: tuple[float, float]
-) -> tuple[Arrays, Array]:
+def advanced(part: Part, values: list[Array], loss: ScoreLoss | None) -> tuple[Arrays, Array]:
     """Rows after a round."""
-    leaves = [part[f"leaf {k}"] for k in range(len(values))]
-    return with_scores(part, part["scores"] + leaf_values_of(leaves, values), loss, masses)
+    return _kept(part, loss, part["scores"], values)
+
+
+def derived(part: Part, trees: RoundTrees, loss: ScoreLoss) -> tuple[Arrays, Array]:
+    """Scores after some rounds; sums over their leaves and losses, in one array.
+
+    codes: ranks of values among the thresholds of the trees, which are ranks then; or `X`, values.
+    """
+    ranks, trained = part.get("codes"), part.get("trained")
+    rows = part["X"] if ranks is None else ranks
+    sums, losses, scores = (core.derive_rounds if ranks is None else core.derive_rounds_of_ranks)(
+        rows, *trees.arrays, loss.code, loss.parameter, part["y"], part["weight"],
+        np.ascontiguousarray(part["scores"][:, 0]), None if trained is None else trained.view(np.uint8), n_threads(),
+    )  # fmt: skip
+    return {"scores": scores[:, None]}, np.concatenate([sums.ravel(), losses.ravel()])
 
 
 class TrainedFlags:
@@ -175,8 +164,10 @@ def sizes_of(part: Part, before: tuple[float, float, int], k: int) -> tuple[floa
 
 def walked(part: Part, k: int, paths: tuple[Array | None, ...]) -> tuple[Arrays, Array]:
     """Rows at the leaves of a tree, and sums over its leaves."""
-    leaves, sums = core.sum_leaves_of_ranks(
-        part["codes"], *paths, part[f"slope {k}"], part[f"curvature {k}"], part["weight"], part.get("drawn"),
+    ranks = part.get("codes")
+    rows = part["X"] if ranks is None else ranks
+    leaves, sums = (core.sum_leaves if ranks is None else core.sum_leaves_of_ranks)(
+        rows, *paths, part[f"slope {k}"], part[f"curvature {k}"], part["weight"], part.get("drawn"),
         n_threads(),
     )  # fmt: skip
     return {f"leaf {k}": leaves}, sums

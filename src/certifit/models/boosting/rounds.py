@@ -1,20 +1,20 @@
 """Rows with their scores, round by round: in memory, or in parts. Both give the same bits.
 
-Sums over rows that are rounded, of losses and of what the best constant needs, are those of parts of PART_ROWS rows,
-added in their order; sums over the rows of a leaf go row by row.
+Sums over rows that are rounded are those of blocks or parts of the rows, which do not depend on where the rows are.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.parts import Arrays, Part
+from certifit.data.parts import Part
 from certifit.data.source import Block, tree_sum
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
 from certifit.models.boosting.draws import columns_of_round, rows_of_round, trained_rows
@@ -23,8 +23,9 @@ from certifit.models.boosting.losses import (
     FAMILIES,
     HuberOfResidual,
     Pinball,
-    derivatives,
+    RowsToScore,
     newton_constant,
+    scored,
     weighted_quantile,
 )
 from certifit.models.boosting.of_part import (
@@ -33,11 +34,9 @@ from certifit.models.boosting.of_part import (
     advanced,
     begun,
     class_masses,
+    derived,
     drawn_rows,
-    leaf_values_of,
     masses_of,
-    mean_losses,
-    mean_weights,
     residuals_of,
     scores_of,
     sizes_of,
@@ -49,10 +48,10 @@ from certifit.models.boosting.of_part import (
     weight_of,
     without_offset,
 )
-from certifit.models.boosting.state import BoostingState
+from certifit.models.boosting.state import BoostingState, RoundTrees
 from certifit.models.boosting.task import BoostingTask
 from certifit.models.trees import passes
-from certifit.models.trees.streamed import ranked_thresholds
+from certifit.models.trees.streamed import Ranked, ranked_thresholds
 from certifit.runtime import core, n_threads
 
 MAD = 1.482602218505602  # standard deviations of a normal law in a median absolute deviation
@@ -60,11 +59,15 @@ ROW = ("y", "weight", "offset", "trained")
 
 
 class Rounds(ABC):
-    """Rows that rounds are added to. edges, n_levels: of bins, where trees are to be grown."""
+    """Rows that rounds are added to. edges, n_levels: of bins, where trees are to be grown.
+
+    asked: trees that ask the rows, by ranks among their thresholds, or by values.
+    """
 
     edges: list[Array]
     n_levels: Array | None
     n_rows: int
+    asked: BoostingState
 
     def __init__(self, task: BoostingTask) -> None:
         self.task, self.settings, self.width = task, task.settings, task.width
@@ -93,8 +96,12 @@ class Rounds(ABC):
         """The tree of score k: nodes, with the bins that they split at."""
 
     @abstractmethod
-    def walk(self, k: int, state: BoostingState, tree: int) -> Array:
-        """Rows led to the leaves of a tree; sums over them of slopes, curvatures, |slopes| and weights, per node."""
+    def walk(self, k: int, tree: int) -> Array:
+        """Rows led to the leaves of a tree of `asked`; sums over them of slopes, curvatures, |slopes| and weights."""
+
+    @abstractmethod
+    def derive(self, trees: RoundTrees) -> Array:
+        """Sums over the leaves of some rounds, and losses, in one array; the scores are those after them."""
 
     @abstractmethod
     def residuals(self, k: int) -> tuple[Array, Array, Array]:
@@ -103,6 +110,14 @@ class Rounds(ABC):
     @abstractmethod
     def advance(self, values: Sequence[Array]) -> tuple[float, float]:
         """Add to every score the value of its row's leaf. Mean losses after it."""
+
+    @cached_property
+    def thresholds(self) -> Array:
+        """Of every column and bin, the edge above it; infinite above the last one."""
+        table = np.full((len(self.edges), 256), np.inf)
+        for row, edges in zip(table, self.edges, strict=True):
+            row[: len(edges)] = edges
+        return table
 
     @cached_property
     def loss(self) -> ScoreLoss:
@@ -128,6 +143,11 @@ class Rounds(ABC):
         """The weight of the rows trained on, and of those held out."""
         trained, held = self.sums(masses_of)
         return float(trained), float(held) or 1.0
+
+    def means(self, sums: Iterable[Array]) -> tuple[float, float]:
+        """Mean losses of the rows trained on, and of those held out, from sums of blocks of rows."""
+        blocks = np.concatenate(list(sums))
+        return math.fsum(blocks[:, 0]) / self.masses[0], math.fsum(blocks[:, 1]) / self.masses[1]
 
     def start(self) -> Array:
         """The best constant score of the rows that are trained on: log shares of more than two classes."""
@@ -172,11 +192,22 @@ class Rounds(ABC):
 class MemoryRounds(Rounds):
     """Rows in memory."""
 
-    def __init__(self, task: BoostingTask) -> None:
+    def __init__(self, task: BoostingTask, state: BoostingState | None = None) -> None:
         super().__init__(task)
         self.rows = task.rows
         self.n_rows = self.rows.n_rows
         self.edges, self.n_levels = self.rows.edges, self.rows.n_levels
+        if state is not None:
+            self._ask(state)
+
+    def _ask(self, state: BoostingState) -> None:
+        """What trees ask of the rows: ranks of values among their thresholds; values where these are too many."""
+        ranked = _ranked(state, self.task.source.n_features)
+        self.asked, self.asked_rows = state, {"X": self.rows.X}
+        if ranked is not None:
+            self.asked = replace(state, threshold=ranked.threshold)
+            X = Block(self.rows.X, None, None).rows
+            self.asked_rows = {"codes": core.bin_rows(X, ranked.edges, state.n_levels, n_threads())}
 
     @cached_property
     def trained(self) -> Array | None:
@@ -190,10 +221,6 @@ class MemoryRounds(Rounds):
     def _all(self) -> Array:
         rows = np.arange(self.rows.n_rows, dtype=np.uint32)
         return rows if self.trained is None else rows[self.trained]
-
-    @cached_property
-    def _mean_weights(self) -> list[tuple[Array, Array | None]]:
-        return [mean_weights(part, self.masses) for part in self._parts()]
 
     def _parts(self) -> list[Part]:
         rows = self.rows
@@ -214,18 +241,18 @@ class MemoryRounds(Rounds):
     def begin(self, start: Array, before: BoostingState | None = None) -> tuple[float, float]:
         """Scores of all rows before the first round, or after earlier ones."""
         rows = self.rows
+        self.leaves: list[Array] = []
         self.scores = start + rows.offset[:, None] + np.zeros((rows.n_rows, self.width))
         if before is not None:
             self.scores = before.scores(Block(rows.X, None, None))[0] / self.task.unit + rows.offset[:, None]
-        return self._derived()
+        return self._score()
 
-    def _derived(self) -> tuple[float, float]:
-        self.leaves: list[Array] = [np.zeros(0)] * self.width
-        losses, self.slopes, self.curvatures = derivatives(self.row_loss, self.rows.y, self.rows.weight, self.scores)
-        cuts = range(0, self.n_rows, passes.PART_ROWS)
-        parts = zip(self._mean_weights, (losses[k : k + passes.PART_ROWS] for k in cuts), strict=True)
-        trained, held = added(mean_losses(weights, of_part) for weights, of_part in parts)
-        return float(trained), float(held)
+    def _score(self, values: Sequence[Array] = ()) -> tuple[float, float]:
+        rows = RowsToScore(self.rows.y, self.rows.weight, self.trained)
+        made = scored(self.row_loss, rows, self.scores, self.leaves if values else (), values)
+        self.scores, self.slopes, self.curvatures = made.scores, made.slopes, made.curvatures
+        self.leaves = [np.zeros(0)] * self.width
+        return self.means([made.sums])
 
     def draw(self, number: int) -> None:
         """The rows and columns of a round."""
@@ -251,16 +278,23 @@ class MemoryRounds(Rounds):
         self.leaves[k] = grown["leaves"]
         return grown
 
-    def walk(self, k: int, state: BoostingState, tree: int) -> Array:
-        """Rows led to the leaves of a tree by their values."""
-        is_drawn = None
+    def walk(self, k: int, tree: int) -> Array:
+        """Rows led to the leaves of a tree."""
+        rows = {"weight": self.rows.weight, f"slope {k}": self.slopes[k], f"curvature {k}": self.curvatures[k]}
         if len(self.drawn) < self.rows.n_rows:
-            is_drawn = np.zeros(self.rows.n_rows, dtype=np.uint8)
-            is_drawn[self.drawn] = 1
-        sums: Array
-        self.leaves[k], sums = core.sum_leaves(
-            self.rows.X, *state.paths(tree), self.slopes[k], self.curvatures[k], self.rows.weight, is_drawn, n_threads()
-        )
+            rows["drawn"] = np.zeros(self.rows.n_rows, dtype=np.uint8)
+            rows["drawn"][self.drawn] = 1
+        leaves, sums = walked(Part(0, rows | self.asked_rows), k, self.asked.paths(tree))
+        self.leaves[k] = leaves[f"leaf {k}"]
+        return sums
+
+    def derive(self, trees: RoundTrees) -> Array:
+        """Sums over the leaves of some rounds, and losses."""
+        rows = {"y": self.rows.y, "weight": self.rows.weight, "scores": self.scores} | self.asked_rows
+        if self.trained is not None:
+            rows["trained"] = self.trained
+        arrays, sums = derived(Part(0, rows), trees, self.loss)
+        self.scores = arrays["scores"]
         return sums
 
     def residuals(self, k: int) -> tuple[Array, Array, Array]:
@@ -270,8 +304,7 @@ class MemoryRounds(Rounds):
 
     def advance(self, values: Sequence[Array]) -> tuple[float, float]:
         """Add to every score the value of its row's leaf."""
-        self.scores = self.scores + leaf_values_of(self.leaves, values)
-        return self._derived()
+        return self._score(values)
 
 
 class PartRounds(Rounds):
@@ -291,9 +324,7 @@ class PartRounds(Rounds):
             more = None if before is None else partial(scores_of, state=before)
             self.parts = task.passed.parts(self.edges, self.n_levels, self.n_bins, units, more)
         else:
-            inner = state.left > 0
-            is_number = inner if state.n_levels is None else inner & (state.n_levels[np.maximum(state.feature, 0)] == 0)
-            ranked = ranked_thresholds(state.feature, state.threshold, is_number, task.source.n_features)
+            ranked = _ranked(state, task.source.n_features)
             if ranked is None:
                 raise TooManyThresholds
             self.asked = replace(state, threshold=ranked.threshold)
@@ -323,11 +354,7 @@ class PartRounds(Rounds):
         f = partial(
             begun, start=start if before is None else None, unit=self.task.unit, loss=self.row_loss, width=self.width
         )
-        return self._update(partial(f, masses=self.masses), (*ROW, "more"))
-
-    def _update(self, f: Callable[[Part], tuple[Arrays, Array]], reads: Sequence[str]) -> tuple[float, float]:
-        trained, held = added(self.parts.update(f, reads))
-        return float(trained), float(held)
+        return self.means(self.parts.update(f, (*ROW, "more")))
 
     def draw(self, number: int) -> None:
         """The rows and columns of a round."""
@@ -354,11 +381,17 @@ class PartRounds(Rounds):
         columns = BinnedColumns(self.n_bins, self.n_levels, self.tried)
         return grown_tree(self.parts, k, self.settings, columns, sizes)
 
-    def walk(self, k: int, state: BoostingState, tree: int) -> Array:
-        """Rows led to the leaves of a tree by the ranks of their values."""
+    def walk(self, k: int, tree: int) -> Array:
+        """Rows led to the leaves of a tree."""
         paths = self.asked.paths(tree)
         reads = ("codes", "weight", "drawn", f"slope {k}", f"curvature {k}")
         sums: Array = tree_sum(self.parts.update(partial(walked, k=k, paths=paths), reads))
+        return sums
+
+    def derive(self, trees: RoundTrees) -> Array:
+        """Sums over the leaves of some rounds, and losses."""
+        reads = ("codes", "y", "weight", "trained", "scores")
+        sums: Array = tree_sum(self.parts.update(partial(derived, trees=trees, loss=self.loss), reads))
         return sums
 
     def residuals(self, k: int) -> tuple[Array, Array, Array]:
@@ -370,8 +403,15 @@ class PartRounds(Rounds):
 
     def advance(self, values: Sequence[Array]) -> tuple[float, float]:
         """Add to every score the value of its row's leaf."""
-        f = partial(advanced, values=list(values), loss=self.row_loss, masses=self.masses)
-        return self._update(f, (*ROW, "scores", *(f"leaf {k}" for k in range(self.width))))
+        f = partial(advanced, values=list(values), loss=self.row_loss)
+        return self.means(self.parts.update(f, (*ROW, "scores", *(f"leaf {k}" for k in range(self.width)))))
+
+
+def _ranked(state: BoostingState, n_columns: int) -> Ranked | None:
+    """Thresholds as ranks; None where a column has more than bytes can tell."""
+    inner = state.left > 0
+    is_number = inner if state.n_levels is None else inner & (state.n_levels[np.maximum(state.feature, 0)] == 0)
+    return ranked_thresholds(state.feature, state.threshold, is_number, n_columns)
 
 
 class TooManyThresholds(ValueError):
@@ -385,4 +425,4 @@ def rounds_of(task: BoostingTask, before: BoostingState | None = None) -> Rounds
 
 def rounds_asked(task: BoostingTask, state: BoostingState) -> Rounds:
     """Rows that trees are to be derived again from."""
-    return MemoryRounds(task) if task.passed is None else PartRounds(task, state)
+    return MemoryRounds(task, state) if task.passed is None else PartRounds(task, state)

@@ -54,13 +54,11 @@ def _tree(rounds: Rounds, k: int, n_sets: int) -> dict[str, Array]:
     """One tree with thresholds and shrunk values. n_sets: of the trees before."""
     grown = rounds.grow(k)
     left, value = grown["left"], grown["value"]
-    threshold = np.zeros(len(left))
-    for node in np.flatnonzero(left):
-        column, bin_ = grown["feature"][node], grown["bin"][node]
-        edges = rounds.edges[column]
-        threshold[node] = edges[bin_] if bin_ < len(edges) else np.inf
-        if rounds.n_levels is not None and rounds.n_levels[column]:
-            threshold[node] = bin_ + n_sets
+    threshold, inner = np.zeros(len(left)), np.flatnonzero(left)
+    column, bins = grown["feature"][inner], grown["bin"][inner]
+    threshold[inner] = rounds.thresholds[column, bins]
+    if rounds.n_levels is not None:
+        threshold[inner] = np.where(rounds.n_levels[column] > 0, bins + n_sets, threshold[inner])
     if isinstance(rounds.loss, Pinball):
         value = rounds.leaf_values(k, len(left), (value, value))
     return {

@@ -19,6 +19,13 @@ from certifit.runtime import core, n_threads
 
 
 @dataclass(frozen=True)
+class RoundTrees:
+    """Some trees as the core takes them: ends, what leads a row to its leaf, values."""
+
+    arrays: tuple[Array | None, ...]
+
+
+@dataclass(frozen=True)
 class BoostingState:
     """start: the scores that trees are added to. value: what a leaf adds, learning rate and all; of other nodes too.
 
@@ -69,6 +76,19 @@ class BoostingState:
         nodes = slice(int(self.ends[tree]), int(self.ends[tree + 1]))
         parts = (self.feature[nodes], self.left[nodes], self.threshold[nodes], self.is_missing_left[nodes])
         return (*map(np.ascontiguousarray, parts), *self._levels)
+
+    def rounds(self, first: int, last: int, unit: float) -> RoundTrees:
+        """The trees [first, last), their values in units."""
+        begin, end = int(self.ends[first]), int(self.ends[last])
+        parts = (self.feature, self.left, self.threshold, self.is_missing_left)
+        return RoundTrees(
+            (
+                self.ends[first : last + 1] - begin,
+                *(np.ascontiguousarray(part[begin:end]) for part in parts),
+                *self._levels,
+                self.value[begin:end] / unit,
+            )
+        )
 
     def weighted_trees(self) -> WeightedTrees:
         """The trees with their weights, whose contributions add up."""

@@ -54,7 +54,7 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
     else:
         rows, edges = task.distinct, task.edges or []
         codes = task.streamed.codes(rows, edges, splitting.columns.n_levels)
-        grown = core.grow_codes(codes, edges, rows.y, rows.weight, *plan, n_threads())
+        grown = core.grow_codes(codes, edges, rows.y, rows.weight, *plan, 0.0, False, n_threads())
     if grown is None:
         task.refuse()
     values = grown["values"] * (task.weight_unit if task.n_classes else task.y_unit) + task.y_centre
