@@ -1,6 +1,6 @@
 """`certifit fit` as it comes beside scikit-learn's HistGradientBoosting as it comes: loss of the same held-out rows.
 
-    python benchmarks/auto.py [--only adult] [--splits 1] [--model auto]
+    python benchmarks/auto.py [--only adult] [--splits 1] [--first 0] [--model auto]
 
 A third of the rows is held out, drawn anew in every split. Ours is `certifit fit train.parquet --target NAME` and then
 `certifit predict`, nothing else said but the exposure of fremtpl2 and `--unseen reference`: held-out rows of adult have
@@ -127,11 +127,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="*", default=list(TABLES))
     parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--model", default="auto")
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in asked.only:
-        for seed in range(asked.splits):
+        for seed in range(asked.first, asked.first + asked.splits):
             rows = split(name, seed)
             with tempfile.TemporaryDirectory() as folder:
                 before = os.times()

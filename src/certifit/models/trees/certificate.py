@@ -17,6 +17,7 @@ certificate states how small the loss of a tree of its depth on the grid of thre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,6 +28,7 @@ from certifit.data.source import Block
 from certifit.models.certificate import Certificate
 from certifit.models.trees.columns import MOST_LEVELS, column_of
 from certifit.models.trees.state import TreeState
+from certifit.models.trees.streamed import counted_rows
 from certifit.models.trees.task import POWERS, TreeTask
 from certifit.statistics.residual import UNIT
 
@@ -102,11 +104,11 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
     """The numbers of a tree beside those that the rows give. against_best: its loss beside the least of its depth."""
     # Where values lie beside thresholds matters where these are not edges of bins; infinite ones are none.
     with_ranges = task.splitting.max_bins is None or bool(np.isinf(state.threshold).any())
-    walked = _joined(task.each(partial(_walked, state=state, with_ranges=with_ranges)))
+    walked = _joined(_all_walked(task, state, with_ranges))
     fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(state, walked.seen)
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
-    derived = (_classes if task.n_classes else _numbers)(task, state, walked.leaves)
+    derived = _classes(task, state, walked) if task.n_classes else _numbers(task, state, walked.leaves)
     deviation = (derived.deviation(task, state) + UNIT) * (1 + 8 * UNIT * derived.size)  # the unit is rounded too
     allowed = 16 * (task.n_rows + 16) * UNIT * derived.size
     fault = _direction_fault(task, state, allowed * derived.unit * task.y_unit)
@@ -184,12 +186,34 @@ def _edge_fault(task: TreeTask, state: TreeState, nodes: Array, is_last: Array) 
 
 @dataclass(frozen=True)
 class _WalkedRows:
-    """Rows on their way. seen: per node that splits a category, whether a row there has each level."""
+    """Rows on their way. seen: per node that splits a category, whether a row there has each level.
+
+    counts: of rows that are not held, the weight of every class in every leaf; None where leaves are of all rows.
+    """
 
     leaves: Array
     below: Array
     above: Array
     seen: Array
+    counts: Array | None = None
+
+
+def _all_walked(task: TreeTask, state: TreeState, with_ranges: bool) -> Iterable[_WalkedRows]:
+    if task.passed is None:
+        return task.each(partial(_walked, state=state, with_ranges=with_ranges))
+    f = partial(_counted, n_classes=task.n_classes, state=state, with_ranges=with_ranges)
+    return (part for part in task.passed.source.map(f) if part is not None)
+
+
+def _counted(stretch: Block, n_classes: int, state: TreeState, with_ranges: bool) -> _WalkedRows | None:
+    """Sums over the rows of a stretch, whose weights are whole numbers."""
+    rows = counted_rows(stretch, n_classes)
+    if not rows.n_rows:
+        return None
+    walked = _walked(rows, state, with_ranges)
+    weight = None if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+    counts = _class_weights(np.asarray(rows.y), weight, walked.leaves, state.n_nodes, n_classes)
+    return replace(walked, leaves=np.zeros(0, dtype=np.int64), counts=counts)
 
 
 def _walked(block: Block, state: TreeState, with_ranges: bool) -> _WalkedRows:
@@ -202,11 +226,22 @@ def _walked(block: Block, state: TreeState, with_ranges: bool) -> _WalkedRows:
     return _WalkedRows(walked.leaves, walked.below, walked.above, seen)
 
 
-def _joined(parts: list[_WalkedRows]) -> _WalkedRows:
+def _joined(parts: Iterable[_WalkedRows]) -> _WalkedRows:
     """All rows, from those of every part of them."""
-    below, above, seen = ([getattr(part, name) for part in parts] for name in ("below", "above", "seen"))
-    leaves = parts[0].leaves if len(parts) == 1 else np.concatenate([part.leaves for part in parts])
-    return _WalkedRows(leaves, np.max(below, axis=0), np.min(above, axis=0), np.any(seen, axis=0))
+    leaves = []
+    whole: _WalkedRows | None = None
+    for part in parts:
+        leaves.append(part.leaves)
+        if whole is None:
+            whole = part
+            continue
+        counts = None if whole.counts is None or part.counts is None else whole.counts + part.counts
+        whole = _WalkedRows(
+            whole.leaves, np.maximum(whole.below, part.below), np.minimum(whole.above, part.above),
+            whole.seen | part.seen, counts,
+        )  # fmt: skip
+    assert whole is not None
+    return whole if len(leaves) == 1 else replace(whole, leaves=np.concatenate(leaves))
 
 
 def _level_fault(state: TreeState, seen: Array) -> str:
@@ -308,11 +343,17 @@ def _added_up(state: TreeState, of_leaves: Array) -> Array:
     return sums
 
 
-def _classes(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:
-    codes, mass = task.scaled()
-    n, K = state.n_nodes, task.n_classes
-    places = leaves.astype(np.int64) * K + codes.astype(np.int64)
-    counts = np.bincount(places, weights=mass, minlength=n * K).reshape(n, K).astype(np.float64)
+def _class_weights(codes: Array, mass: Array | None, leaves: Array, n_nodes: int, n_classes: int) -> Array:
+    """The weight of every class in every leaf."""
+    places = leaves.astype(np.int64) * n_classes + codes.astype(np.int64)
+    weights = np.bincount(places, weights=mass, minlength=n_nodes * n_classes)
+    return weights.reshape(n_nodes, n_classes).astype(np.float64)
+
+
+def _classes(task: TreeTask, state: TreeState, walked: _WalkedRows) -> _Derived:
+    counts = walked.counts
+    if counts is None:
+        counts = _class_weights(*task.scaled(), walked.leaves, state.n_nodes, task.n_classes)
     counts = _added_up(state, counts)
     weight = counts.sum(axis=1)
     shares = counts / weight[:, None]

@@ -26,12 +26,16 @@ from certifit.runtime import core, n_threads
 
 PART_ROWS = 1 << 18  # a power of two, at least the rows of a block of `sum_leaves`
 ALL_HASHES = 2**64
+MOST_MASS = 2.0**31  # of whole weights
 EXTRA = 1.1  # of the hashes that are expected to do for a sample
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Counted rows. size: the largest |y|; problem: what a target is not that it must be."""
+    """Counted rows. size: the largest |y|; problem: what a target is not that it must be.
+
+    mass: the sum of the weights; is_whole: all of them are whole numbers.
+    """
 
     n_rows: int
     low: float
@@ -39,8 +43,15 @@ class Summary:
     size: float
     most_weight: float
     is_weighted: bool
+    mass: float = 0.0
+    is_whole: bool = True
     n_levels: Array | None = None
     problem: str = ""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether weights of classes are sums of whole numbers, as trees on rows in memory count them."""
+        return self.is_whole and self.mass < MOST_MASS
 
     def __add__(self, other: Summary) -> Summary:
         if not other.n_rows or not self.n_rows:
@@ -49,6 +60,7 @@ class Summary:
         return Summary(
             self.n_rows + other.n_rows, min(self.low, other.low), max(self.high, other.high),
             max(self.size, other.size), max(self.most_weight, other.most_weight), self.is_weighted,
+            self.mass + other.mass, self.is_whole and other.is_whole,
             np.max(levels, axis=0) if levels else None, self.problem or other.problem,
         )  # fmt: skip
 
@@ -108,6 +120,8 @@ def _summary(
     return Summary(
         block.n_rows, float(y.min()), float(y.max()), float(np.abs(y).max()),
         1.0 if weight is None else float(weight.max()), weight is not None,
+        float(len(y)) if weight is None else float(weight.sum()),
+        weight is None or bool((weight == np.floor(weight)).all()),
         counted_levels(block, rules, names).n_levels, problem,
     )  # fmt: skip
 

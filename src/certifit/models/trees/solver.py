@@ -6,6 +6,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
+from certifit.models.trees.class_levels import grown_in_parts
 from certifit.models.trees.optimal import Optimum
 from certifit.models.trees.pruning import pruned
 from certifit.models.trees.state import TreeState
@@ -47,7 +48,9 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
         splitting.columns.direction,
         splitting.columns.n_levels,
     )
-    if task.streamed is None:
+    if task.passed is not None:
+        grown = grown_in_parts(task, max_depth, float(stops.min_impurity_decrease) / unit)
+    elif task.streamed is None:
         y, weight = task.scaled()
         max_bins = 0 if splitting.max_bins is None else int(splitting.max_bins)
         grown = core.grow_tree(task.block.rows, y, weight, *plan, max_bins, splitting.edges, n_threads())

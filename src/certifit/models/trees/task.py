@@ -61,7 +61,8 @@ class GatheredRows:
 
     They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the
     rows exceed the memory budget, they are read in passes (`streamed`). is_passed: they are then read in passes without
-    anything of a single row being held (`passed`). All give the same bits.
+    anything of a single row being held (`passed`); where bytes_per_row is given too, if all weights are whole numbers.
+    All give the same bits.
     """
 
     def __init__(
@@ -78,9 +79,10 @@ class GatheredRows:
         self.passed: PassedRows | None = None
         self._block: Block | None = None
         if rows is None and is_passed:
-            self.passed = PassedRows(source, n_classes, rules, self.legal())
-            self.columns = replace(rules, n_levels=self.passed.summary.n_levels)
-            return
+            passed = PassedRows(source, n_classes, rules, self.legal())
+            if bytes_per_row is None or passed.summary.is_counted:
+                self.passed, self.columns = passed, replace(rules, n_levels=passed.summary.n_levels)
+                return
         if rows is None and bytes_per_row is not None:
             self.streamed = StreamedRows(source, n_classes, rules, bytes_per_row)
             self.columns = replace(rules, n_levels=self.streamed.n_levels)
@@ -195,6 +197,8 @@ class GatheredRows:
 
     def facts(self) -> dict[str, float]:
         """Rows, their weight, and mean and standard deviation of a number."""
+        if self.passed is not None:
+            return {"n_rows": self.n_rows, "sum_weight": self.passed.summary.mass}
         y, weight = self.scaled()
         mass = np.ones(len(y)) if weight is None else weight
         facts = {"n_rows": self.n_rows, "sum_weight": float(mass.sum()) * self.weight_unit}
@@ -218,10 +222,10 @@ class TreeTask(GatheredRows):
         splitting: Splitting | None = None,
     ) -> None:
         splitting = splitting or Splitting()
+        is_binned = splitting.max_bins is not None
+        is_passed = is_binned and n_classes > 0 and not splitting.columns.has_directions
         try:
-            super().__init__(
-                source, n_classes, splitting.columns, None if splitting.max_bins is None else BYTES_PER_ROW
-            )
+            super().__init__(source, n_classes, splitting.columns, BYTES_PER_ROW if is_binned else None, is_passed)
         except MemoryError as error:
             if splitting.max_bins is not None or grid is not None:
                 raise
@@ -238,8 +242,11 @@ class TreeTask(GatheredRows):
         """The edges of the bins of every column; None where every threshold is tried."""
         if self.splitting.max_bins is None or self.splitting.edges is not None:
             return self.splitting.edges
-        y, weight = self.scaled()
         n_levels = self.splitting.columns.n_levels
+        if self.passed is not None:
+            found = self.passed.edges(int(self.splitting.max_bins), n_levels)
+            return self.refuse() if found is None else found
+        y, weight = self.scaled()
         if self.streamed is not None:
             return self.streamed.edges(self.distinct, int(self.splitting.max_bins), n_levels)
         edges: list[Array] | None = core.bin_edges(
