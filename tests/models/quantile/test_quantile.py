@@ -317,3 +317,16 @@ def test_the_command_line_and_the_report_tell_the_pinball_loss(tmp_path, monkeyp
     ):
         assert "pinball loss at 0.9" in words and "R2 " not in words and "R²" not in words and "Root mean" not in words
     assert model.quantile == 0.9
+
+
+def test_a_penalty_beyond_float64_in_units_of_the_columns_has_its_price():
+    X, y = 1e-300 * np.array([[1.0], [2.0], [4.0], [5.0], [7.0]]), np.array([1.0, 3.0, 2.0, 5.0, 4.0])
+    model = cf.QuantileRegressor(0.5, alpha=1e10).fit(X, y)
+    assert model.certificate_.holds and model.coef_[0] == 0
+    x, targets, weights = [Fraction(v) for v in X[:, 0]], [Fraction(v) for v in y], [Fraction(1)] * 5
+    best = min(exact_loss(x, targets, weights, Fraction(1, 2), Fraction(0), level) for level in targets)
+    for slope in (1e-300, 1e-25, 1e-18, 1.0, 1e200):
+        model.coef_ = np.array([slope])
+        loss = exact_loss(x, targets, weights, Fraction(1, 2), Fraction(slope), Fraction(float(model.intercept_)))
+        objective = loss + 10**10 * Fraction(slope)
+        assert (objective - best) / objective <= model.certify(X, y).value
