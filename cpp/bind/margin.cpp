@@ -149,6 +149,18 @@ nb::object add_py(nb::capsule capsule, Rows row, Vector coefficients, Vector f, 
   return nb::cast(to_numpy(std::move(values)));
 }
 
+// Sums of Gaussian kernels in float32.
+nb::object gaussian_sums_py(Matrix X, Matrix Z, Vector c, int threads) {
+  check_rows(X.shape(0), X.shape(1));
+  check_size("a row of Z", Z.shape(1), X.shape(1));
+  check_size("c", c.shape(0), Z.shape(0));
+  std::vector<double> sums(X.shape(0));
+  run(threads, [&](Crew& crew) {
+    margin::gaussian_sums(X.data(), X.shape(0), Z.data(), Z.shape(0), X.shape(1), c.data(), sums.data(), crew);
+  });
+  return nb::cast(to_numpy(std::move(sums)));
+}
+
 }  // namespace
 
 void bind_margin(nb::module_& m) {
@@ -159,6 +171,7 @@ void bind_margin(nb::module_& m) {
         "bound"_a.noconvert(), "a"_a.noconvert(), "f"_a.noconvert(), "set"_a.noconvert(), "has_intercept"_a,
         "violation"_a, "most_steps"_a, "most_rounds"_a, "size"_a, "threads"_a);
   m.def("margin_counts", counts_py, "pool"_a);
+  m.def("gaussian_sums", gaussian_sums_py, "X"_a.noconvert(), "Z"_a.noconvert(), "c"_a.noconvert(), "threads"_a);
   m.def("margin_add", add_py, "pool"_a, "row"_a.noconvert(), "coefficients"_a.noconvert(), "f"_a.noconvert(),
         "threads"_a);
 }

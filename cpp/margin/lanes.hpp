@@ -61,10 +61,25 @@ inline typename Lanes<Real>::V fused(typename Lanes<Real>::V a, typename Lanes<R
 #endif
 }
 
+// a < b ? a : b and a > b ? a : b, so b where one is not a number.
+inline Floats least_of(Floats a, Floats b) {
+#if CERTIFIT_HAS_FMA
+  return (Floats)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+  return a < b ? a : b;
+#endif
+}
+inline Floats most_of(Floats a, Floats b) {
+#if CERTIFIT_HAS_FMA
+  return (Floats)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
 // exp(x) for x <= 0, within some units in the last place; below -87 it is that of -87.
 inline Floats exponential_below_zero(Floats x) {
-  const Floats least = all_lanes(-87.0f);
-  x = x > least ? x : least;
+  x = most_of(x, all_lanes(-87.0f));
   const Floats magic = all_lanes(0x1.8p23f);
   const Floats t = fused<float>(x, all_lanes(0x1.715476p0f), magic);
   const Floats n = t - magic;

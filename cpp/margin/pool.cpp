@@ -14,6 +14,7 @@ constexpr size_t batch = 1024;  // rows that are made at a time
 constexpr size_t group = 8;     // terms of a sum that are added before they join it in float64
 constexpr size_t slab_bytes = size_t{1} << 25;
 constexpr uint32_t probes = 16;
+constexpr size_t few_columns = 64;  // of points whose products stay in registers; a BLAS is faster with more
 
 typedef double Doubles __attribute__((vector_size(64)));
 
@@ -84,6 +85,9 @@ KernelPool<Real>::KernelPool(GemmOf<Real> gemm, const KernelForm& form, const do
       value = whole_power(static_cast<Real>(form.constant) + value, form.degree);
     diagonal_[i] = value;
   }
+  if constexpr (sizeof(Real) == 4)
+    if (form.kind == KernelForm::Kind::gaussian && most_rows_ == 0 && d <= few_columns)
+      panels_.emplace(points_.data(), squares_.data(), n, d);
 }
 
 template <class Real>
@@ -228,6 +232,14 @@ void KernelPool<Real>::add_new(const std::vector<uint32_t>& rows, const std::vec
 template <class Real>
 void KernelPool<Real>::add(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients, double* f,
                            Crew& crew) {
+  if constexpr (sizeof(Real) == 4)
+    if (panels_) {
+      n_made += rows.size();
+      Terms terms(rows.size(), d_);
+      for (size_t t = 0; t < rows.size(); ++t)
+        terms.add(points_.data() + rows[t] * d_, squares_[rows[t]], static_cast<float>(coefficients[t]));
+      return terms.add_sums(*panels_, f, crew);
+    }
   for (size_t begin = 0; begin < rows.size(); begin += batch) {
     const size_t end = std::min(rows.size(), begin + batch);
     std::vector<const Real*> kept;

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "../kernels.hpp"
 #include "../pages.hpp"
+#include "gaussian_sums.hpp"
 
 namespace certifit::margin {
 
@@ -30,7 +32,7 @@ class KernelPool {
   // K[s * stride + t] = k(rows[s], rows[t]).
   void among(const std::vector<uint32_t>& rows, Real* K, size_t stride, Crew& crew) const;
 
-  // f[i] += sum_t coefficients[t] k(rows[t], i) for every i; eight terms are added in Real, then in float64.
+  // f[i] += sum_t coefficients[t] k(rows[t], i) for every i; few terms are added in Real, then in float64.
   void add(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients, double* f, Crew& crew);
 
   // Memory of pools of some of the rows, which come one after the other.
@@ -57,6 +59,7 @@ class KernelPool {
   KernelForm form_{KernelForm::Kind::linear};
   size_t n_, d_ = 0, most_rows_ = 0;
   std::vector<Real> points_, squares_, given_, diagonal_;  // squares: |x|^2 / 2
+  std::optional<Panels> panels_;                           // of a Gaussian in float32 whose rows are not kept
   std::vector<int64_t> place_;                             // of a row among the slots, -1 where it is not kept
   std::vector<Slot> slots_;
   std::vector<Pages<Real>> slabs_;  // the values of the slots, many rows of a slab

@@ -1069,6 +1069,12 @@ def _(rng: Rng) -> Arguments:
     }
 
 
+@call("gaussian_sums")
+def _(rng: Rng) -> Arguments:
+    n, m, d = int(rng.integers(1, 40)), int(rng.integers(0, 20)), int(rng.integers(0, 9))
+    return {"X": rng.normal(size=(n, d)), "Z": rng.normal(size=(m, d)), "c": vector(rng, m), "threads": threads(rng)}
+
+
 def _some_pool(rng: Rng) -> tuple[object, int]:
     arguments = _pool(rng)
     return core.margin_pool(**arguments), len(arguments["points"])

@@ -253,3 +253,29 @@ def test_a_gaussian_is_the_exponential_to_two_units_in_the_last_place_and_zero_f
     exact = np.exp(-(np.longdouble(x) ** 2) / 2)
     assert np.all(np.abs(K - exact) <= 2 * np.spacing(exact.astype(np.float64)))
     assert ks.Gaussian(1.0).times(np.array([[38.0]]), np.zeros((1, 1)), np.ones((1, 1)))[0, 0] == 0.0
+
+
+@pytest.mark.parametrize(("d", "width", "scale"), [(1, 1.0, 1.0), (20, 3.0, 1e30), (64, 0.5, 1e-300), (5, 0.3, 1.0)])
+def test_sums_in_float32_are_off_by_no_more_than_their_bound_for_any_threads(d, width, scale):
+    rng = np.random.default_rng(d)
+    points, others = rng.normal(size=(403, d)) + 7.0, rng.normal(size=(311, d)) + 7.0
+    v = rng.normal(size=311) * np.exp(rng.normal(size=311) * 3) * scale
+    kernel = ks.Gaussian(width)
+    sums = []
+    for n in (1, 2, 8):
+        with cf.threads(n):
+            sums.append(kernel.short_times(points, others, v))
+    (short, off), exact = sums[0], kernel.times(points, others, np.column_stack([v, np.abs(v)]))
+    assert all(np.array_equal(short, other[0]) and np.array_equal(off, other[1]) for other in sums)
+    assert (np.abs(short - exact[:, 0]) <= off).all()
+    assert (off <= 1e-3 * exact[:, 1] + 1e-30 * scale).all()
+
+
+def test_sums_in_float32_are_left_out_where_they_say_little_or_cost_more():
+    points = np.random.default_rng(0).normal(size=(30, 3))
+    v = np.ones(30)
+    assert ks.Gaussian(1.0).short_times(points, points, v) is not None
+    assert ks.Gaussian(1e-3).short_times(points, points, v) is None  # exponents of a million
+    assert ks.Gaussian(1.0).short_times(points, points, 0 * v) is None
+    assert ks.Gaussian(9.0).short_times(np.ones((4, 65)), np.ones((4, 65)), np.ones(4)) is None
+    assert ks.Linear().short_times(points, points, v) is None

@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.svm import SVC as TheirSVC
 
 import certifit as cf
+from certifit.models.svm import task as margin_task
 from certifit.models.svm.certificate import certify, certify_arrays
 from certifit.models.svm.task import MarginState, of_classes
 
@@ -127,6 +128,30 @@ def test_the_gap_is_never_below_the_excess(rows, fitted):
             proof = certify_arrays(cf.kernels.Gaussian(SIGMA), X, machine, a, b, 1e-4)
             value = primal(K, y * a, b, y, y, bound, np.arange(60))
             assert proof.value * value >= (value - best) * (1 - 1e-9)
+
+
+def test_a_proof_with_sums_in_float32_never_says_more_than_one_in_float64(monkeypatch):
+    monkeypatch.setattr(margin_task, "MANY_VALUES", 0)
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(700, 4))
+    y = np.where(X[:, 0] * X[:, 1] + 0.4 * rng.normal(size=700) > 0, 1, -1)
+    model = cf.SVC(0.01, kernel=cf.kernels.Gaussian(2.0)).fit(X, y)
+    precise, near = model._task_on(X, y), model._task_on(X, y)
+    assert precise.in_float64
+    near.in_float64 = False
+    state, n_open = model._state(), []
+    for size in (0.0, 1e-7, 1e-5, 1e-3, 1e-1):
+        dual = np.clip(state.dual * (1 + size * rng.normal(size=state.dual.shape)), -100 / 700, 100 / 700)
+        moved = MarginState(state.points, dual, state.intercepts + size * rng.normal())
+        ours, theirs = certify(near, moved, 1e-4), certify(precise, moved, 1e-4)
+        assert ours.value >= theirs.value - theirs.rounding
+        assert ours.value <= 1.01 * theirs.value + 1e-8
+        assert ours.violation == pytest.approx(theirs.violation, abs=1e-12)
+        f, off = near.near_values(moved.points, moved.dual, lambda f, off: np.zeros(len(f), dtype=bool))
+        assert (np.abs(f - precise.values(moved.points, moved.dual)[:, 0]) <= off + 1e-12).all()
+        n_open.append(int((off == 0).sum()))
+    assert 0 < n_open[0] < 350  # most rows of the fit were never summed in float64
+    assert model.certificate_.holds and model.certify(X, y).holds
 
 
 def test_the_certificate_knows_rows_in_any_order(rows, fitted):

@@ -110,6 +110,10 @@ class Kernel(ABC):
         """The matrix times the columns V; the matrix is not held."""
         return tiled(lambda place: self(X[place], Z) @ V, len(X), V.shape[1])
 
+    def short_times(self, X: Array, Z: Array, v: Array) -> tuple[Array, Array] | None:
+        """The matrix times v in float32, and a bound on how far each is off; None where that is not faster."""
+        return None
+
     def error_times(self, X: Array, Z: Array, v: Array) -> Array:
         """A bound on sum_j |error of k(x_i, z_j)| v_j for every i, v >= 0."""
         return tiled(lambda place: (self._bounded(X[place], Z)[1] @ v)[:, None], len(X), 1)[:, 0]

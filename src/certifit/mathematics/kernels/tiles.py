@@ -84,6 +84,12 @@ def form_times(form: tuple[str, float, int], X: Array, Z: Array, V: Array) -> Ar
     return product
 
 
+def gaussian_sums(X: Array, Z: Array, c: Array) -> Array:
+    """sum_j c_j exp(-|x_i - z_j|^2 / 2) in float32; `cpp/margin/gaussian_sums.hpp` says how far it can be off."""
+    sums: Array = core.gaussian_sums(X, dense(Z), np.ascontiguousarray(c), n_threads())
+    return sums
+
+
 @one_blas_thread
 def tiled(of_rows: Callable[[slice[int, int, None]], Array], n_rows: int, n_columns: int) -> Array:
     """Rows of a matrix, some at a time, one after the other."""

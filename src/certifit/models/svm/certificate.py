@@ -7,7 +7,9 @@ the state, f its function, and f_a that of the multipliers, objective less bound
 
 where every bracket is >= 0, so that nothing cancels. The multipliers are those of the state, brought into their bounds;
 where that or a sum that is not 0 changes them, |f - f_a| is bounded by what was changed. Points of a state are rows
-with the same numbers, in whatever order; f is summed again from the points in float64, and its rounding is added.
+with the same numbers, in whatever order; f is summed again from the points in float64, and its rounding is added. Of
+many rows it is summed in float32 first, with a bound on how far each is off: rows that are beyond the margin, or within
+it with a = C, by more than that add 0 to the gap whatever f is there. The others are summed again in float64.
 Imports no solver.
 """
 
@@ -21,7 +23,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.algebra import Kernel
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
-from certifit.models.svm.task import Machine, MarginState, MarginTask
+from certifit.models.svm.task import FAINT, Machine, MarginState, MarginTask
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT, is_exact_fit
 
@@ -29,8 +31,8 @@ SAFETY = 1e-12  # of a gap, for the last roundings
 TERMS = 1024  # of a sum that are added before they join the others: `cpp/kernels.cpp`
 BOX = 64 * UNIT  # of C_t, whose sum of weights is rounded
 CHEAP = 1e-3  # of what is asked: roundings of f below it need no better bound
+SHARP = 0.9
 PIECE = 4096
-AT_BOUND = 1e-12  # of C_t: a multiplier nearer to it is on it
 THEOREM = "weak duality: the dual objective at any feasible point is a lower bound"
 CLAIM = "relative excess of the objective"
 
@@ -69,6 +71,11 @@ class Judged:
     objective: tuple[float, float]
     violation: float
     cases: tuple[int, int, int]
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether the bounds on the objective are near each other."""
+        return self.objective[0] >= SHARP * self.objective[1]
 
     def relative(self, null: float) -> tuple[float, float, bool]:
         """The gap and its rounding relative to the objective; whether they are relative to the null model's."""
@@ -131,8 +138,8 @@ def _unbalanced(machine: Machine, a: Array, most: Array) -> tuple[Array, float]:
 def _conditions(machine: Machine, multipliers: Array, v: Array) -> tuple[float, tuple[int, int, int]]:
     """The worst violation of the three cases, and how many multipliers are in each."""
     most = machine.slack.most(machine.bound)
-    is_zero = multipliers <= AT_BOUND * np.where(np.isfinite(most), most, 0.0)
-    is_full = ~is_zero & (multipliers >= most * (1 - AT_BOUND))
+    is_zero = multipliers <= FAINT * np.where(np.isfinite(most), most, 0.0)
+    is_full = ~is_zero & (multipliers >= most * (1 - FAINT))
     is_free = ~is_zero & ~is_full
     off = np.where(is_zero, v, np.where(is_full, -v, np.abs(v - machine.slack.met(machine.bound, multipliers))))
     return float(np.maximum(off, 0.0).max(initial=0.0)), (int(is_zero.sum()), int(is_free.sum()), int(is_full.sum()))
@@ -165,23 +172,46 @@ def certify(task: MarginTask, state: MarginState, tolerance: float) -> MarginCer
 def judge_state(task: MarginTask, state: MarginState, tolerance: float) -> list[Judged]:
     """What is proven of every machine."""
     matched = _matched(task, state.points)
-    judged = []
-    for p, machine in enumerate(task.machines):
-        at, multipliers, outside = judge_values(task, state, p, tolerance, matched)
-        judged.append(judge(machine, multipliers, outside, at, float(state.intercepts[p])))
-    return judged
+    if not task.in_float64:
+        judged = _judge(task, state, 0, tolerance, matched, is_near=True)
+        if judged.is_sharp and judged.relative(task.machines[0].null)[0] <= tolerance:
+            return [judged]
+    return [_judge(task, state, p, tolerance, matched) for p in range(len(task.machines))]
+
+
+def _judge(
+    task: MarginTask, state: MarginState, p: int, tolerance: float, matched: Matched, *, is_near: bool = False
+) -> Judged:
+    at, multipliers, outside = judge_values(task, state, p, tolerance, matched, is_near=is_near)
+    return judge(task.machines[p], multipliers, outside, at, float(state.intercepts[p]))
 
 
 def judge_values(
-    task: MarginTask, state: MarginState, p: int, tolerance: float, matched: Matched | None = None
+    task: MarginTask,
+    state: MarginState,
+    p: int,
+    tolerance: float,
+    matched: Matched | None = None,
+    *,
+    is_near: bool = False,
 ) -> tuple[Values, Array, float]:
-    """f of a machine, the multipliers of its variables, and a bound on what of f they do not make."""
+    """f of a machine, the multipliers of its variables, and a bound on what of f they do not make.
+
+    is_near: of the only machine, whose f is in float64 only where the gap hangs on it.
+    """
     matched = _matched(task, state.points) if matched is None else matched
-    machine, c = task.machines[p], task.rows.seen_of(state.dual)[:, p]
+    machine, c, b = task.machines[p], task.rows.seen_of(state.dual)[:, p], float(state.intercepts[p])
     bounds = machine.bound[np.isfinite(machine.bound)]
     needed = tolerance / max(float(bounds.sum()), 1.0)
-    at = _at(task, state.points, c, task.values(state.points, state.dual)[:, p], matched, needed)
-    return at, *_multipliers(machine, c, matched, at, float(state.intercepts[p]))
+
+    def made(f: Array) -> tuple[Array, float]:
+        return _multipliers(machine, c, matched, f, task.sizes, b)
+
+    if is_near:
+        f, off = task.near_values(state.points, state.dual, lambda f, off: machine.open_rows(made(f)[0], f, off, b))
+    else:
+        f, off = task.values(state.points, state.dual)[:, p], np.zeros(task.rows.n_points)
+    return _at(task, state.points, c, f, off, matched, needed), *made(f)
 
 
 def joined(judged: list[Judged], null: list[float], tolerance: float, assumption: str = "") -> MarginCertificate:
@@ -240,11 +270,14 @@ def _norm(c: Array, f: Array, off: Array) -> tuple[float, float]:
     return max(square - error, 0.0), max(square + error, 0.0)
 
 
-def _at(task: MarginTask, points: Array, c: Array, f: Array, matched: Matched, needed: float) -> Values:
-    """f at the rows with its rounding: a bound that costs little where it is small next to `needed` times |f|^2."""
+def _at(task: MarginTask, points: Array, c: Array, f: Array, short: Array, matched: Matched, needed: float) -> Values:
+    """f at the rows with its rounding: a bound that costs little where it is small next to `needed` times |f|^2.
+
+    short: how far float32 can have moved f.
+    """
     rows, size, is_row = task.rows, np.abs(c), matched.of_points >= 0
     at_points = f[matched.of_points] if is_row.all() else _at_points(task, points, c)
-    off = _rounding(size, task.sizes, matched.sizes)
+    off = short + _rounding(size, task.sizes, matched.sizes)
     if rows.kernel is not None:
         entry = rows.kernel.entry_error(rows.points, points) * float(size.sum())
         is_small = entry <= CHEAP * needed * max(float(c @ at_points), 0.0)
@@ -290,7 +323,9 @@ def row_keys(X: Array) -> Array:
     return keys
 
 
-def _multipliers(machine: Machine, c: Array, matched: Matched, at: Values, intercept: float) -> tuple[Array, float]:
+def _multipliers(
+    machine: Machine, c: Array, matched: Matched, f: Array, sizes: Array, intercept: float
+) -> tuple[Array, float]:
     """Multipliers of the variables that make the coefficients of the points, and a bound on what is left of f.
 
     Rows with the same numbers share a coefficient: those of larger slack are filled first.
@@ -303,14 +338,14 @@ def _multipliers(machine: Machine, c: Array, matched: Matched, at: Values, inter
     group = matched.group[machine.row]
     is_up = machine.sign > 0
     wanted = np.where(is_up, total[0][group], total[1][group])
-    v = -machine.sign * (at.f[machine.row] + intercept - machine.target)
+    v = -machine.sign * (f[machine.row] + intercept - machine.target)
     order = np.lexsort((-v, is_up, group))
     a = np.zeros(len(group))
     bound = np.where(np.isfinite(machine.bound), machine.bound, wanted)[order]
     a[order] = _filled(wanted[order], bound, 2 * group[order] + is_up[order])
     made = np.stack([np.bincount(group[side], a[side], n) for side in (is_up, ~is_up)])
     left = np.where(total == made, 0.0, np.abs(total - made) + 4 * UNIT * total)
-    return a, (outside + float(left.sum(axis=0) @ at.sizes)) * (1 + SAFETY)
+    return a, (outside + float(left.sum(axis=0) @ sizes)) * (1 + SAFETY)
 
 
 def _filled(wanted: Array, bound: Array, key: Array) -> Array:

@@ -147,7 +147,7 @@ class HardMarginSVC(MarginModel, Classifier[MarginTask, MarginState]):
         y = np.where(codes_of(rows.block) == 1, 1.0, -1.0)
         bound = np.full(len(y), np.inf) if alpha is None else rows.share / alpha
         machine = of_classes(y, np.arange(len(y)), bound, bool(self.fit_intercept))
-        return MarginTask(rows, [machine], alpha, source)
+        return MarginTask(rows, [machine], alpha, source, in_float64=True)
 
     def _kernel_rows(self, source: Source, is_fitted: bool) -> KernelRows:
         if is_fitted:

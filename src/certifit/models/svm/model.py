@@ -164,7 +164,7 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
         machines = class_machines(
             codes, rows.share / alpha, len(self.classes_), self.multi_class, bool(self.fit_intercept)
         )
-        return MarginTask(rows, machines, alpha)
+        return MarginTask(rows, machines, alpha, in_float64=is_fitted)
 
     def _solve(self, task: MarginTask) -> Run[MarginState]:
         if self.solver == "smo":

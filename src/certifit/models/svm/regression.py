@@ -89,7 +89,7 @@ class SVR(MarginModel, Regressor[MarginTask, MarginState]):
             raise ValueError("SVR needs a target.")
         y = np.asarray(rows.block.y, dtype=np.float64)
         machine = of_numbers(y, float(self.epsilon), rows.share / alpha, bool(self.fit_intercept))
-        return MarginTask(rows, [machine], alpha)
+        return MarginTask(rows, [machine], alpha, in_float64=is_fitted)
 
     def _keep(self, task: MarginTask, run: Run[MarginState]) -> None:
         super()._keep(task, run)

@@ -208,7 +208,7 @@ def solve_machine(
     can_step = len(places) <= MOST_SIDE and bool(np.isfinite(machine.bound).all())
     first = VIOLATION * machine.unit
     closeness, left, reason = first, max_iter, ""
-    for _ in range(MOST_REFRESHES):
+    for refresh in range(MOST_REFRESHES):
         end, rise = "pause", Rise()
         while end == "pause" and not record.steps.is_over:
             arrays = (local, machine.sign, machine.target, machine.bound, at.a, at.f, at.set)
@@ -222,7 +222,7 @@ def solve_machine(
             if end == "pause" and can_step and max_iter - left > MANY * len(local):
                 end = "slow"
         if is_exact or not pool.is_single:
-            at.f = refreshed(task, machine, places, at.a)
+            at.f = refreshed(task, machine, places, at.a, is_first=refresh == 0)
         gap, primal, violation = measured(machine, local, at.a, at.f)
         is_close = gap <= ENOUGH * tol * primal
         if record.steps.is_over or (is_close and violation <= max(first, closeness)):
@@ -280,14 +280,20 @@ def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at:
         at.a, at.f = a, f
 
 
-def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array) -> Array:
-    """f at the rows of a machine, in float64."""
+def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, *, is_first: bool = False) -> Array:
+    """f at the rows of a machine, in float64; the first time only where the certificate will want it so."""
     dual = np.bincount(machine.row, machine.sign * a, task.rows.n_points)[:, None]
     if task.rows.kernel is None:
         return np.asarray(task.rows.times(task.rows.points, dual)[places, 0])
     support = np.flatnonzero(dual)
     points, dual = task.remembered(support, np.ascontiguousarray(dual[support]))
     if len(task.machines) == 1 and len(places) == task.rows.n_points:
+        if is_first:
+            return task.near_values(
+                points,
+                dual,
+                lambda f, off: machine.open_rows(a, f, off, intercept_of(machine, machine.row, a, f)),
+            )[0]
         return task.values(points, dual)[:, 0]
     return np.asarray(task.rows.kernel.times(task.rows.points[places], points, dual)[:, 0])
 

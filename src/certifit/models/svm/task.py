@@ -16,7 +16,7 @@ where c_i is the sum of sign_t a_t over the variables of row i, and f = sum_i c_
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -32,6 +32,8 @@ from certifit.runtime import FEWER_CLASSES, check_memory
 from certifit.statistics.moments import target_sums
 
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
+FAINT = 1e-12  # of C: a multiplier nearer to its bound is on it
+MANY_VALUES = 10_000_000  # of the kernel, from which f is summed in float32 first
 MACHINE_BYTES, ENTRY_BYTES = 1000.0, 28.0  # what a machine holds, and what it holds per row
 
 
@@ -89,6 +91,15 @@ class Machine:
     def _slack(self, level: float) -> float:
         return float(self.bound @ np.maximum(-self.sign * (level - self.target), 0.0))
 
+    def open_rows(self, a: Array, f: Array, off: Array, intercept: float) -> Array:
+        """Rows where f may be off by so much that what they add to the duality gap is not known: a flag per row."""
+        v, by = -self.sign * (f[self.row] + intercept - self.target), off[self.row]
+        brackets = [self.slack.bracket(self.bound, a, v + side * by) for side in (-1, 0, 1)]
+        is_open = np.maximum(brackets[0], brackets[2]) - brackets[1] > FAINT * self.bound * by
+        rows = np.zeros(len(f), dtype=bool)
+        rows[self.row[is_open]] = True
+        return rows
+
 
 def of_classes(y: Array, rows: Array, bound: Array, has_intercept: bool = True) -> Machine:
     """A machine of two classes, y = -1 or 1."""
@@ -128,33 +139,82 @@ def class_machines(codes: Array, bound: Array, n_classes: int, multi_class: str,
     return [of_classes(y, rows, bound[rows], has_intercept) for rows, y in signs()]
 
 
+@dataclass(frozen=True)
+class Valued:
+    """f of a state at the rows, a column per machine, and how far float32 can have moved it: 0 where in float64."""
+
+    points: Array
+    dual: Array
+    f: Array
+    off: Array
+
+
 class MarginTask:
     """Rows as a kernel sees them, and the machines that are fitted to them, each by itself.
 
-    alpha: None for a hard margin, whose multipliers have no bound.
+    alpha: None for a hard margin, whose multipliers have no bound. in_float64: no f is summed in float32.
     """
 
     def __init__(
-        self, rows: KernelRows, machines: Sequence[Machine], alpha: float | None, source: Source | None = None
+        self,
+        rows: KernelRows,
+        machines: Sequence[Machine],
+        alpha: float | None,
+        source: Source | None = None,
+        *,
+        in_float64: bool = False,
     ) -> None:
         self.rows, self.machines, self.alpha, self.source = rows, tuple(machines), alpha, source
-        self._valued: tuple[Array, Array, Array] | None = None
+        self.in_float64 = in_float64 or alpha is None or len(self.machines) > 1
+        self._valued: Valued | None = None
 
     def values(self, points: Array, dual: Array) -> Array:
         """f_p(x_i) of the rows, in float64; those of the last state are remembered."""
+        known = self._known(points, dual)
+        if known is None or known.off.any():
+            known = Valued(points, dual, np.asarray(self.rows.times(points, dual)), np.zeros(self.rows.n_points))
+            self._valued = known
+        return known.f
+
+    def near_values(
+        self, points: Array, dual: Array, is_needed: Callable[[Array, Array], Array]
+    ) -> tuple[Array, Array]:
+        """f of the only machine at the rows, and how far float32 can have moved it.
+
+        is_needed(f, how far it is off): the rows whose f is wanted in float64. All are where the kernel has no sums in
+        float32, or the rows are few.
+        """
+        known = self._known(points, dual)
+        if known is None:
+            known = self._short(points, dual)
+        if known is None:
+            return self.values(points, dual)[:, 0], np.zeros(self.rows.n_points)
+        needed = (known.off > 0) & is_needed(known.f[:, 0], known.off)
+        if needed.any():
+            assert self.rows.kernel is not None
+            f = known.f.copy()
+            f[needed] = self.rows.kernel.times(self.rows.points[needed], points, dual)
+            known = Valued(points, dual, f, np.where(needed, 0.0, known.off))
+        self._valued = known
+        return known.f[:, 0], known.off
+
+    def _known(self, points: Array, dual: Array) -> Valued | None:
         known = self._valued
-        if known is not None and known[0] is points and known[1] is dual:
-            return known[2]
-        values = np.asarray(self.rows.times(points, dual))
-        self._valued = points, dual, values
-        return values
+        return known if known is not None and known.points is points and known.dual is dual else None
+
+    def _short(self, points: Array, dual: Array) -> Valued | None:
+        rows = self.rows
+        if self.in_float64 or rows.kernel is None or rows.n_points * len(points) < MANY_VALUES:
+            return None
+        sums = rows.kernel.short_times(rows.points, points, dual[:, 0])
+        return None if sums is None else Valued(points, dual, sums[0][:, None], sums[1])
 
     def remembered(self, support: Array, dual: Array) -> tuple[Array, Array]:
         """The points of these places and their coefficients: the arrays of the last values where they are the same."""
         known = self._valued
         points = np.ascontiguousarray(self.rows.points[support])
-        if known is not None and np.array_equal(known[1], dual) and np.array_equal(known[0], points):
-            return known[0], known[1]
+        if known is not None and np.array_equal(known.dual, dual) and np.array_equal(known.points, points):
+            return known.points, known.dual
         return points, dual
 
     @cached_property
