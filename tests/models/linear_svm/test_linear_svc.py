@@ -15,7 +15,9 @@ from sklearn.svm import LinearSVC as TheirLinearSVC
 import certifit as cf
 from certifit import kernels
 from certifit.data.columns import Columns
+from certifit.models.linear_svm import solver as linear_solver
 from certifit.models.linear_svm.certificate import certify, multipliers_of
+from certifit.models.linear_svm.task import LinearTask
 
 POWER = {"hinge": 1, "squared_hinge": 2}
 LOSSES = tuple(POWER)
@@ -224,3 +226,25 @@ def test_standardised_sparse_rows_are_solved_as_dense_ones_are(loss):
     ours, dense = (cf.LinearSVC(0.05, loss, standardize=True).fit(rows, y) for rows in (X, X.toarray()))
     assert ours.certificate_.holds and ours.n_iter_ < 100
     assert np.allclose(ours.coef_, dense.coef_, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_second_derivatives_of_rows_that_moved_lead_where_those_of_all_do(is_sparse, monkeypatch):
+    X, y = rows(2000, 6)
+    X = sp.csr_array(np.where(np.abs(X) > 1, X, 0.0)) if is_sparse else X
+    counts, fits = [], []
+    square_of = LinearTask.square_of
+
+    def counted(task, places, curvatures):
+        counts.append(len(places))
+        return square_of(task, places, curvatures)
+
+    monkeypatch.setattr(LinearTask, "square_of", counted)
+    for share in (linear_solver.FEW_MOVED, -1.0):
+        monkeypatch.setattr(linear_solver, "FEW_MOVED", share)
+        fits.append(cf.LinearSVC(1e-3, "squared_hinge").fit(X, y))
+        assert bool(counts) == (share > 0) and all(0 < n <= 0.4 * 2000 for n in counts)
+        counts.clear()
+    moved, whole = fits
+    np.testing.assert_allclose(moved.coef_, whole.coef_, rtol=1e-10)
+    assert moved.certificate_.value < 1e-12 and whole.certificate_.value < 1e-12

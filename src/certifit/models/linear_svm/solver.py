@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as sl
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
 
 from certifit.data.columns import Array
-from certifit.models.linear_svm.dual import ENOUGH, Told, dual_of, feasible, solve_dual
+from certifit.models.linear_svm.dual import ENOUGH, Told, dual_of, feasible, first_weights, solve_dual
 from certifit.models.linear_svm.task import MOST_COLUMNS, LinearRun, LinearTask, best_intercept
 from certifit.models.svm.solver import Recorder
 from certifit.models.svm.task import Machine
@@ -26,6 +27,8 @@ from certifit.runtime import core, one_blas_thread
 
 AUTO, NEWTON, INTERIOR, COORDINATE, SGD = "auto", "newton", "interior-point", "coordinate", "sgd"
 SOLVERS = {"hinge": (AUTO, INTERIOR, COORDINATE, SGD), "squared_hinge": (AUTO, NEWTON, COORDINATE)}
+FEW_MOVED = 0.4  # of the rows: fewer that got slack or lost it are cheaper to add and to take away than all are to sum
+LEAST_TRACE = 1e-4  # of the largest since all rows were summed: what was taken away left its rounding
 MOST_PRODUCTS = 2000  # of a step by conjugate gradients
 LEAST_SHARE, MOST_SHARE = 1e-10, 1e-2  # of the gradient, that such a step leaves
 NOT_ENOUGH = "max_iter = {0:,} steps were not enough. Raise max_iter, or alpha, or standardise columns."
@@ -71,19 +74,25 @@ def _teller(record: Recorder) -> Told:
 
 
 def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder) -> tuple[Array, float]:
-    """Steps until the objective no longer falls; of many columns until the gap is small."""
-    point = np.append(np.zeros(task.n_columns), best_intercept(machine, np.zeros(task.n_points)))
-    z = np.full(task.n_points, point[-1])
+    """Steps until the objective no longer falls, or cannot; of many columns until the gap is small."""
+    w = first_weights(task, machine) if isinstance(task.X, sp.csr_array) else np.zeros(task.n_columns)
+    z = task.scores(w)
+    point = np.append(w, best_intercept(machine, z))
+    z = z + point[-1]
     value = _value(machine, point, z)
     enough, dual = 0.0 if task.n_columns <= MOST_COLUMNS else ENOUGH * limits.tol, np.nan
+    at, size = _Derivatives.of_no_row(task), 0.0
     for _ in range(limits.most):
-        at = _Derivatives.of(task, machine, machine.slack.slope(machine.bound, 1 - machine.sign * z))
+        a = machine.slack.slope(machine.bound, 1 - machine.sign * z)
+        # A whole step among the same rows with slack is exact.
+        is_there = at.square is not None and size == 1 and np.array_equal(a > 0, at.a > 0)
+        at = _Derivatives.of(task, machine, a, at)
         dual = at.dual(task, machine)
         record.add(value, dual, np.nan)
         if record.steps.is_over:
             break
         gap = (value - dual) / value if value > 0 else 0.0
-        if gap <= enough:
+        if gap <= enough or is_there:
             break
         direction = _direction(task, machine, point, at, min(max(0.01 * gap, LEAST_SHARE), MOST_SHARE))
         along = task.scores(direction[:-1]) + direction[-1]
@@ -107,25 +116,51 @@ def _value(machine: Machine, point: Array, z: Array) -> float:
 class _Derivatives:
     """Of the costs of a point: slopes a and curvatures of the rows, their sums over the rows, (x_i, 1) and its square.
 
-    The square is left out where columns are too many for a factor.
+    The square is left out where columns are too many for a factor. largest: the most that its trace was since all
+    rows were summed.
     """
 
     a: Array
     curvatures: Array
     total: Array
     square: Array | None
+    largest: float = 0.0
 
     @staticmethod
-    def of(task: LinearTask, machine: Machine, a: Array) -> _Derivatives:
+    def of_no_row(task: LinearTask) -> _Derivatives:
+        """Where no row has slack."""
+        none, side = np.zeros(task.n_points), task.n_columns + 1
+        return _Derivatives(none, none, np.zeros(side), np.zeros((side, side)) if side <= MOST_COLUMNS + 1 else None)
+
+    @staticmethod
+    def of(task: LinearTask, machine: Machine, a: Array, before: _Derivatives) -> _Derivatives:
+        """before: of the last step, whose square is that of most of the same rows."""
         curvatures = np.where(a > 0, 2 * machine.bound, 0.0)
-        is_direct = task.n_columns <= MOST_COLUMNS
-        total, square = task.sums(machine.sign * a, curvatures if is_direct else None)
-        return _Derivatives(a, curvatures, total, square if is_direct else None)
+        if task.n_columns > MOST_COLUMNS:
+            return _Derivatives(a, curvatures, task.total(machine.sign * a), None)
+        square = before.moved_to(task, curvatures)
+        if square is not None:
+            largest = max(before.largest, float(np.trace(square)))
+            return _Derivatives(a, curvatures, task.total(machine.sign * a), square, largest)
+        total, square = task.sums(machine.sign * a, curvatures)
+        return _Derivatives(a, curvatures, total, square, float(np.trace(square)))
+
+    def moved_to(self, task: LinearTask, curvatures: Array) -> Array | None:
+        """The square after rows got slack or lost it, by these alone; None where they are many, or rounding is left."""
+        change = curvatures - self.curvatures
+        if self.square is None or np.count_nonzero(change) > FEW_MOVED * len(change):
+            return None
+        square = self.square
+        for side in (1.0, -1.0):
+            rows = np.flatnonzero(side * change > 0)
+            if len(rows):
+                square = square + side * task.square_of(rows, side * change[rows])
+        return square if np.trace(square) > LEAST_TRACE * self.largest else None
 
     def dual(self, task: LinearTask, machine: Machine) -> float:
         """The lower bound that the slopes are multipliers of."""
         a = feasible(machine, self.a)
-        w = task.sums(machine.sign * a)[0] if machine.has_intercept else self.total
+        w = task.total(machine.sign * a) if machine.has_intercept else self.total
         return dual_of(machine, a, w[:-1])
 
 
@@ -141,7 +176,7 @@ def _direction(task: LinearTask, machine: Machine, point: Array, at: _Derivative
         gradient[-1] = 0.0
     if system is None:
         return _by_products(task, gradient, at.curvatures, has_intercept, share)
-    system[np.diag_indices(len(system))] += penalised
+    system = system + np.diag(penalised)
     if not has_intercept:
         system[-1, :], system[:, -1], system[-1, -1] = 0.0, 0.0, 1.0
     try:
@@ -159,7 +194,7 @@ def _by_products(task: LinearTask, gradient: Array, curvatures: Array, has_inter
 
     def product(v: Array) -> Array:
         v = np.asarray(v, dtype=np.float64).reshape(-1)
-        out = task.sums(curvatures * (task.scores(v[:-1]) + flag * v[-1]))[0]
+        out = task.total(curvatures * (task.scores(v[:-1]) + flag * v[-1]))
         out[-1] *= flag
         return np.asarray(out + penalised * v)
 

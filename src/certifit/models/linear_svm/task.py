@@ -125,12 +125,17 @@ class LinearTask:
 
     def sums(self, weights: Array, curvatures: Array | None = None) -> tuple[Array, Array]:
         """Sum of weight_i (x_i, 1), and of curvature_i (x_i, 1)(x_i, 1)'."""
-        d = self.n_columns
-        # A block has a square of sums, which must cost less than its rows.
-        block_rows = BLOCK_ROWS if curvatures is None else max(BLOCK_ROWS, ROWS_PER_COLUMN * d)
-        units = (np.ones(d), np.zeros(d), 1.0, block_rows, n_threads())
-        gradient, hessian, *_ = core.weighted_sums(self.rows, np.ascontiguousarray(weights), curvatures, None, *units)
-        return np.asarray(gradient[0]), np.zeros((0, 0)) if hessian is None else np.asarray(hessian[0])
+        return _sums(self.rows, self.n_columns, weights, curvatures)
+
+    def total(self, weights: Array) -> Array:
+        """Sum of weight_i (x_i, 1) for a solver: of CSR row after row, with more rounding than `sums`."""
+        if isinstance(self.X, sp.csr_array):
+            return np.append(weights @ self.X, weights.sum())
+        return self.sums(weights)[0]
+
+    def square_of(self, rows: Array, curvatures: Array) -> Array:
+        """Sum of curvature_i (x_i, 1)(x_i, 1)' over some of the rows."""
+        return _sums(Block(self.X[rows], None, None).rows, self.n_columns, np.zeros(len(rows)), curvatures)[1]
 
     def column_squares(self, curvatures: Array) -> Array:
         """The diagonal of the sum of curvature_i (x_i, 1)(x_i, 1)'."""
@@ -149,6 +154,15 @@ class LinearTask:
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
         return {"n_rows": self.n_rows, "sum_weight": self.sum_weight}
+
+
+def _sums(rows: object, n_columns: int, weights: Array, curvatures: Array | None) -> tuple[Array, Array]:
+    """Sum of weight_i (x_i, 1), and of curvature_i (x_i, 1)(x_i, 1)', of rows as the core takes them."""
+    # A block has a square of sums, which must cost less than its rows.
+    block_rows = BLOCK_ROWS if curvatures is None else max(BLOCK_ROWS, ROWS_PER_COLUMN * n_columns)
+    units = (np.ones(n_columns), np.zeros(n_columns), 1.0, block_rows, n_threads())
+    gradient, hessian, *_ = core.weighted_sums(rows, np.ascontiguousarray(weights), curvatures, None, *units)
+    return np.asarray(gradient[0]), np.zeros((0, 0)) if hessian is None else np.asarray(hessian[0])
 
 
 def best_intercept(machine: Machine, z: Array) -> float:
