@@ -45,7 +45,7 @@ class ElasticPenalty:
         sign, size = np.sign(q), np.maximum(np.abs(q) - self.l1, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(size > 0, size / self.l2, 0.0)
-        return np.asarray(np.clip(sign * far, self.lower, self.upper))
+        return np.asarray(np.minimum(np.maximum(sign * far, self.lower), self.upper))
 
     def furthest(self, q: Array, error: Array) -> Array:
         """The largest |maximiser| within an error of q: h* is convex, so the error costs at most so much of it."""
@@ -112,7 +112,7 @@ def minimiser(matrix: Array, gradient: Array, point: Array, value: float, kinks:
         MOST_ROUNDS,
         n_threads(),
     )
-    return np.asarray(np.clip(weights, kinks.lower, kinks.upper))
+    return np.asarray(np.minimum(np.maximum(weights, kinks.lower), kinks.upper))
 
 
 def without_still(matrix: Array, shift: Array, n_scores: int = 1) -> Array:

@@ -44,9 +44,9 @@ class System:
     @cached_property
     def units(self) -> Array:
         """Powers of two that bring the diagonal near 1."""
-        diagonal = np.diagonal(self.matrix)
+        diagonal = self.matrix.diagonal()
         safe = np.where((diagonal > 0) & np.isfinite(diagonal), diagonal, 1.0)
-        return np.asarray(np.ldexp(1.0, np.clip(-(np.frexp(safe)[1] // 2), -500, 500)))
+        return np.asarray(np.ldexp(1.0, np.minimum(np.maximum(-(np.frexp(safe)[1] // 2), -500), 500)))
 
     @cached_property
     def scaled(self) -> Array:
@@ -73,6 +73,8 @@ class Factor:
     @one_blas_thread
     def solve(self, right: Array) -> Array:
         """Solution on the kept columns for a right-hand side given on all columns; zero on the others."""
+        if not len(self.dependent):
+            return np.asarray((_solve(self._upper, (right.T * self._units).T).T * self._units).T)
         out = np.zeros(right.shape)
         u = self._units[self.kept]
         scaled = (right[self.kept].T * u).T
@@ -138,6 +140,8 @@ class Factor:
     @cached_property
     def inverse(self) -> Array:
         """Inverse on the kept columns, zero elsewhere."""
+        if not len(self.dependent):
+            return np.asarray(self.scaled_inverse * self._units[:, None] * self._units)
         size = len(self.kept) + len(self.dependent)
         out = np.zeros((size, size))
         u = self._units[self.kept]
@@ -148,7 +152,7 @@ class Factor:
 def plain_factor(system: System) -> Factor | None:
     """Float64 Cholesky, or None where its condition is beyond what float64 sums can bear."""
     size = len(system.units)
-    if (np.diagonal(system.matrix) < PLAIN_SHARE * system.norms**2).any():
+    if (system.matrix.diagonal() < PLAIN_SHARE * system.norms**2).any():
         return None
     upper, condition = _plain_cholesky(system.scaled)
     if not condition <= PLAIN_CONDITION:

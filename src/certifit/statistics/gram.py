@@ -170,7 +170,7 @@ class Gram:
     def norms(self) -> Array:
         """Norms of the scaled columns about zero: what an entry's rounding is relative to."""
         d, c = self.n_columns, self.scaling.shift
-        squares = np.diagonal(self.sums)[:d] + 2 * c * self.sums[:d, d] + c * c * self.sum_weight
+        squares = self.sums.diagonal()[:d] + 2 * c * self.sums[:d, d] + c * c * self.sum_weight
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     @property
@@ -220,8 +220,9 @@ class Gram:
     def is_far(self) -> bool:
         """Whether the mean of a column, or of the target, is so far from its shift that squares lose digits."""
         d = self.n_columns
-        sums, squares = np.delete(self.sums[d], d), np.delete(np.diagonal(self.sums), d)
+        sums, squares = self.sums[d], self.sums.diagonal()
         about = squares - sums * (sums / self.sum_weight)
+        about[d] = squares[d]  # the constant has no shift
         return bool((about < NEAR_SHARE * squares).any())
 
     def means(self) -> Array:

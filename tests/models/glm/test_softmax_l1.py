@@ -193,3 +193,15 @@ def test_what_is_not_proven_is_refused(rng):
         cf.LogisticRegression(l1_ratio=1.0).path(X, y)
     with pytest.raises(ValueError, match=r"start has 1 for 'x0', outside its bounds -0\.5 to 0\.5"):
         cf.LogisticRegression(alpha=0.1, bounds=(-0.5, 0.5), start=np.ones((3, 6))).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_far_states_and_small_columns_are_judged_without_a_fault_of_their_own(rng):
+    # From the hunt: no row has a chance of a class; a factor of 0 times the square of a unit beyond float64.
+    X, y, weight = classes(rng)
+    task = SoftmaxTask(Memory(X, y, weight), 4, strengths(5), True)
+    assert not certify(task, SoftmaxWeights(np.zeros((4, 5)), np.array([-2000.0, 0.0, 0.0, 2000.0])), TOL).holds
+    model = cf.LogisticRegression(alpha=1.0, penalty_factors=[0.0, 1.0]).fit(
+        X[:12, :2] * [1e-160, 1.0], np.arange(12) % 3
+    )
+    assert model.certificate_.holds

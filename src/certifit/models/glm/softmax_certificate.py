@@ -277,7 +277,8 @@ def _duality_gap(task: SoftmaxTask, point: Array, at: Evaluated, aim: float) -> 
     if not np.isfinite(off).all():
         return np.inf, 0.0
     # (1 - s) p + s mix has the sums of the classes for mix = shares - (1 - s) / s off, >= 0 from this s on.
-    share = float(np.max(np.maximum(off, 0.0) / (classes + off)))
+    above = np.maximum(off, 0.0)  # a class that no row has a chance of is off by all of its share, below
+    share = float(np.max(above / (classes + above)))
     mix = classes if share == 0 else np.maximum(classes - (1 - share) / share * off, 0.0)
     mix = mix / mix.sum()
     divergence, moments, _ = sums.dual(task.source, task.scaling, state, Mixture(lift, mix, share))

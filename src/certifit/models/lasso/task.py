@@ -246,16 +246,18 @@ class CommonUnits:
     ) -> CommonUnits:
         """From the sums of all rows. spreads: of columns and target, in the user's units; None: those of the sums."""
         d, s, total = statistic.n_columns, statistic.scaling, statistic.sum_weight
-        mean = statistic.sums[d, [*range(d), d + 1]] / total if fit_intercept else np.zeros(d + 1)
-        at = np.concatenate([np.arange(d), [d + 1]])
-        about = statistic.sums[np.ix_(at, at)] / total - np.outer(mean, mean)
-        variance = np.diagonal(about) * (np.diagonal(about) > NO_SPREAD * np.diagonal(statistic.sums)[at] / total)
+        at = np.arange(d + 1)
+        at[d] = d + 1
+        mean = statistic.sums[d, at] / total if fit_intercept else np.zeros(d + 1)
+        about = statistic.sums[at[:, None], at] / total - mean[:, None] * mean
+        own = about.diagonal()
+        variance = own * (own > NO_SPREAD * statistic.sums.diagonal()[at] / total)
         is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
         about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
         square = float(variance[d])
         # Rounding may leave a product above what Cauchy and Schwarz allow, as for a target that does not vary.
         most = np.sqrt(np.maximum(variance[:d], 0.0) * square)
-        about[:d, d] = np.clip(about[:d, d], -most, most)
+        about[:d, d] = np.minimum(np.maximum(about[:d, d], -most), most)
         if standardize:
             of_columns, of_target = spreads if spreads is not None else sum_spreads(s, variance)
             with np.errstate(over="ignore", under="ignore"):
@@ -376,7 +378,7 @@ class GramLasso(GramUnits, LassoTask):
         if not self.fit_intercept:
             return matrix
         sums = self.gram.sums[d, :d]
-        return matrix - np.outer(sums, sums[columns]) / self.sum_weight
+        return np.asarray(matrix - sums[:, None] * sums[columns] / self.sum_weight)
 
     def from_common(self, weights: Array) -> Weights:
         """The state of weights in common units, with the intercept that makes the residuals' mean zero."""

@@ -241,7 +241,7 @@ def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual,
         error += spread * float(task.remainders.norm @ np.abs(weights[task.remainders.columns]))
     with np.errstate(divide="ignore", invalid="ignore"):
         digits = -np.log10(error / np.abs(estimate))
-    digits = np.where(np.abs(estimate) > error, np.clip(digits, 0.0, MOST_DIGITS), 0.0)
+    digits = np.where(np.abs(estimate) > error, np.minimum(np.maximum(digits, 0.0), MOST_DIGITS), 0.0)
     digits[~determined(task)] = 0.0
     squares = np.diagonal(task.gram.sums)[: task.gram.n_columns]  # of a column that only light rows have, too small
     if UNIT * task.factor.condition >= 0.01 or ((squares > 0) & (squares < LEAST_SQUARES)).any():

@@ -88,8 +88,11 @@ class GramUnits:
     def _order(self) -> Array:
         """The system's columns as places in the Gram statistic."""
         d = self.gram.n_columns
-        columns = np.arange(d)
-        return np.concatenate([[d], columns]) if self.fit_intercept else columns
+        if not self.fit_intercept:
+            return np.arange(d)
+        order = np.arange(-1, d)
+        order[0] = d
+        return order
 
     def _is_crushed(self) -> Array | None:
         """Columns whose penalty leaves no weight to speak of; None where there is no penalty."""

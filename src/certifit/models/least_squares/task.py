@@ -396,8 +396,8 @@ class LeastSquares(NormalEquations):
     @cached_property
     def _matrix(self) -> Array:
         """sum_i w_i a_i a_i' for a = (1, x - shift), without the penalty."""
-        d = self.gram.n_columns
-        order = np.concatenate([[d], np.arange(d)])
+        order = np.arange(-1, self.gram.n_columns)
+        order[0] = self.gram.n_columns
         return np.asarray(self.gram.sums[order[:, None], order])
 
     def _step(self, old: Weights, new: Weights) -> Array:
