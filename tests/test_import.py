@@ -89,8 +89,38 @@ def test_a_core_built_for_this_processor_alone_is_taken_and_another_one_refused(
 
     monkeypatch.setenv("CERTIFIT_BUILD", forced)
     monkeypatch.setattr(runtime, "import_module", installed)
+    monkeypatch.setattr(runtime, "_lacks_avx2", lambda cpuinfo: False)
     if answer:
         assert runtime._pick_core() == answer
     else:
         with pytest.raises(ImportError, match="only the core for AVX2 was built"):
             runtime._pick_core()
+
+
+@pytest.mark.parametrize(
+    ("said", "lacks"),
+    [
+        ("processor : 0\nflags : fpu sse4_2 avx avx2 fma bmi2\n", False),
+        ("processor : 0\nflags : fpu sse4_2 avx\n", True),
+        ("processor : 0\nflags : fpu avx2\n", True),
+        ("processor : 0\nFeatures : asimd\n", False),
+        (None, False),
+    ],
+)
+def test_a_processor_without_avx2_is_known_before_an_instruction_of_the_core_runs(tmp_path, said, lacks):
+    cpuinfo = tmp_path / "cpuinfo"
+    if said is not None:
+        cpuinfo.write_text(said)
+    assert runtime._lacks_avx2(cpuinfo) is lacks
+
+
+def test_a_core_for_avx2_copied_to_another_processor_is_refused_in_words(monkeypatch):
+    def installed(name):
+        assert name == "certifit._core_baseline"  # the other one would end the process
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.delenv("CERTIFIT_BUILD", raising=False)
+    monkeypatch.setattr(runtime, "import_module", installed)
+    monkeypatch.setattr(runtime, "_lacks_avx2", lambda cpuinfo: True)
+    with pytest.raises(ImportError, match="built for processors with AVX2 and FMA, and this one has not both"):
+        runtime._pick_core()

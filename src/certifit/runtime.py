@@ -49,7 +49,22 @@ def _only_core(forced: str) -> ModuleType:
     """The core where it was built for the processor at hand alone (CERTIFIT_THIS_PROCESSOR in CMakeLists.txt)."""
     if forced == "baseline":
         raise ImportError("CERTIFIT_BUILD=baseline, but only the core for AVX2 was built. `make test` builds both.")
+    if _lacks_avx2(Path("/proc/cpuinfo")):  # asked before its first instruction, which would end the process
+        raise ImportError(
+            "This certifit was built for processors with AVX2 and FMA, and this one has not both. Build it here: "
+            "`make clean demo` for this processor, `make clean test` for any."
+        )
     return import_module("certifit._core_avx2")
+
+
+def _lacks_avx2(cpuinfo: Path) -> bool:
+    """Whether Linux says that the processor has no AVX2 or no FMA; False where nothing is said."""
+    try:
+        lines = cpuinfo.read_text().splitlines()
+    except OSError:
+        return False
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), None)
+    return flags is not None and not {"avx2", "fma"} <= set(flags)
 
 
 core = _pick_core()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import pickle
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import certifit as cf
@@ -248,11 +250,102 @@ def test_copies_are_found_among_objects_in_objects(tmp_path):
     assert copies(cf.scan_json(path, target="y")).n_copies == 4
 
 
-def test_a_line_of_units_below_the_names_is_left_out_by_a_word(tmp_path):
+ROWS = "".join(f"{k % 7},{k}.5,{3 * k}.25\n" for k in range(30))
+
+
+@pytest.mark.parametrize(
+    ("lines", "names", "note"),
+    [
+        ("place,heat,yield\n,°C (mean),kg\n", ["place", "heat", "yield"], "Line 2 of .* holds words"),
+        ("n,heat,yield\nnumber,Temperature,Mass\n", ["n", "heat", "yield"], "Line 2 of .* holds words"),
+        ("Measured,,Target\nn,heat,yield\n", ["n", "heat", "yield"], "names of columns were read from line 2"),
+        ("A,A,B\nn,heat,yield\n", ["n", "heat", "yield"], "names of columns were read from line 2"),
+        ("0,1,2\nn,heat,yield\n", ["n", "heat", "yield"], "names of columns were read from line 2"),
+        ("A,,B\nn,heat,heat\n", ["A n", "A heat", "B heat"], "joined from lines 1 and 2"),
+        ("# a comment\nn,heat,yield\n,K,kg\n", ["n", "heat", "yield"], "Line 3 of .* holds words"),
+    ],
+)
+def test_two_headers_are_read_as_one_with_a_note(tmp_path, lines, names, note):
     path = tmp_path / "t.csv"
-    path.write_text("when;heat;yield\n;°C (mean);kg\n" + "01.02.2025;6,5;216,67\n" * 20)
+    path.write_text(lines + ROWS)
+    source = scan_csv(path, names[-1])
+    assert source.names == names[:-1] and source.n_rows == 30
+    assert table(source)[names[1]].to_pylist()[:2] == [0.5, 1.5]
+    assert any(re.search(note, said) for said in source.notes)
+    assert source.place(0).startswith(f"line {lines.count(chr(10)) + 1} ")
+
+
+def test_a_first_row_with_a_word_for_no_value_is_no_header(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name,heat,yield\nada,unknown,2.5\n" + "bob,1.5,3.5\n" * 20)
     with pytest.raises(ValueError, match=r"holds units or a second header: bad_rows=1 leaves it out"):
         scan_csv(path, "yield")
-    source = scan_csv(path, "yield", bad_rows=1)
-    assert table(source)["heat"].to_pylist() == [6.5] * 20 and next(iter(source.stretches())).y[0] == 216.67
-    assert not any("parentheses" in note for note in source.notes)
+    assert scan_csv(path, "yield", bad_rows=1).n_rows == 20
+    with_two_words = "x,y\nunknown,unknown\n1,2\nunknown,unknown\n" + "3,4\n" * 30
+    path.write_text(with_two_words)  # a sign for no value, for it comes again
+    assert scan_csv(path, missing=["unknown"]).n_rows == 33
+
+
+def test_a_line_of_units_is_not_advised_where_every_row_is_wrong(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n" + "6.5;1\n" * 20)
+    with pytest.raises(ValueError, match="not a number with a decimal comma") as refused:
+        scan_csv(path, types={"x": "decimal-comma"})
+    assert "second header" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("cells", "word", "first"),
+    [
+        (["6,5", "7,25"], "number", 6.5),
+        (["1.234,5", "7"], "number", 1234.5),
+        (["1,234", "7"], "number", 1234.0),
+        (["31.01.2026", "01.02.2026"], "date", datetime.datetime(2026, 1, 31)),
+        (["01/31/2026", "02/01/2026"], "date", datetime.datetime(2026, 1, 31)),
+    ],
+)
+def test_a_number_or_a_date_that_is_asked_for_is_read_as_it_is_written(tmp_path, cells, word, first):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n" + "".join(f"{cell};1\n" for cell in cells * 10))
+    assert table(scan_csv(path, "y", types={"x": word}))["x"][0].as_py() == first
+
+
+def test_numbers_of_both_notations_in_one_column_are_noted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y\n" + "6,5;1\n6.5;2\n" * 20)
+    assert any("a decimal point and numbers with a decimal comma" in note for note in scan_csv(path, "y").notes)
+    path.write_text("x;y\n" + "6,5;1\n7,5;2\nout;3\n" * 20)
+    assert any("numbers in 40 of 60 cells" in note for note in scan_csv(path, "y").notes)
+
+
+def test_spellings_of_one_word_are_read_as_one_where_asked(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\nCured,1\n  cured ,2\nCURED,3\nnot  Cured,4\n,5\n")
+    expected = ["cured", "cured", "cured", "not cured", None]
+    source = scan_csv(tmp_path / "t.csv", "y", types={"x": "lower-case"})
+    assert table(source)["x"].to_pylist() == expected and source.readings == {"x": "lower-case"}
+    rows = pa.table({"x": ["Cured", "cured ", "CURED", "not  Cured", None], "y": [1, 2, 3, 4, 5]})
+    pa.parquet.write_table(rows, tmp_path / "t.parquet")
+    assert table(scan_parquet(tmp_path / "t.parquet", "y", types={"x": "lower-case"}))["x"].to_pylist() == expected
+
+
+def test_a_target_stored_as_text_is_read_as_numbers_too(tmp_path):
+    rows = pa.table({"x": [1, 2], "y": ["1.234,5", "7,25"]})
+    pa.parquet.write_table(rows, tmp_path / "t.parquet")
+    source = scan_parquet(tmp_path / "t.parquet", "y", texts="recognise")
+    assert next(iter(source.stretches())).y.tolist() == [1234.5, 7.25]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_of_folders_take_their_types(tmp_path, ending):
+    for year in ("2024", "2025"):
+        (tmp_path / "d" / f"year={year}").mkdir(parents=True)
+        part = tmp_path / "d" / f"year={year}" / f"a.{ending}"
+        if ending == "csv":
+            part.write_text("x,y\n1,2\n")
+        else:
+            pa.parquet.write_table(pa.table({"x": [1], "y": [2]}), part)
+    scan = scan_csv if ending == "csv" else scan_parquet
+    assert table(scan(tmp_path / "d", "y", types={"year": "number"}))["year"].to_pylist() == [2024, 2025]
+    assert table(scan(tmp_path / "d", "y", types={"year": "text"}))["year"].to_pylist() == ["2024", "2025"]
+    with pytest.raises(ValueError, match="stands in the names of folders"):
+        scan(tmp_path / "d", "y", types={"year": "date"})

@@ -34,6 +34,9 @@ A_FILE = "a CSV, Parquet, Feather, JSON lines or Excel file, or a folder of them
 # What the scan of a CSV file should read a kind of column as, so that new rows are read as those of the fit.
 CSV_TYPES = {"number": "number", "flag": "flag", "level": "text", "text": "text"}
 
+# A reading by one notation -> the one by any.
+_LOOSER = {"decimal-comma": "number", "day-first": "date", "month-first": "date"}
+
 KEEP = "keep"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -67,12 +70,26 @@ class Data:
         labels: the target may be text; else it is numbers. Rows without a target are left out, with a note.
         """
         wished = {name: kind for name, kind in (types or {}).items() if name in self.names()}
-        source = self._scanned(wished, **roles)
+        source = self._read_as(wished, **roles)
         numbers = ("weight", "offset", "exposure") if labels else ("target", "weight", "offset", "exposure")
         for name in map(roles.get, numbers):
             if name is not None and self.scan == "scan_csv" and str(source.schema.field(name).type) == "string":
                 return self._of_numbers(name, wished, **roles)
         return source
+
+    def _read_as(self, wished: dict[str, str], **roles: Any) -> Any:
+        """The scan as wished, or numbers and dates in the notation that their cells have where that is another one."""
+        looser = {name: _LOOSER.get(kind, kind) for name, kind in wished.items()}
+        try:
+            return self._scanned(wished, **roles)
+        except ValueError:
+            if self.scan != "scan_csv" or looser == wished:
+                raise
+            try:
+                return self._scanned(looser, **roles)
+            except ValueError:
+                pass  # the first error is about the notation of the fit
+            raise
 
     def _of_numbers(self, name: str, wished: dict[str, str], **roles: Any) -> Any:
         """The scan with a column of text read as numbers, which names the first line that holds none."""
@@ -221,7 +238,8 @@ def reading_options(command: Command) -> Command:
             ),
             click.option(
                 "--types", metavar="A=text,B=date",
-                help="Read columns as number, text, date, flag, decimal-comma, day-first, month-first or time.",
+                help="Read columns as number, text, lower-case (Cured and CURED are one), date, flag, decimal-comma, "
+                "day-first, month-first or time.",
             ),
             click.option("--delimiter", metavar="C", help="CSV: what separates the cells. Default: as in the header."),
             click.option(

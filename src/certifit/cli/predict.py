@@ -229,9 +229,10 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
         raise ValueError(
             f"'{shown}' lacks {plural(len(missing), 'column')} of the model: {joined(missing)}.{hint} {listed(there)}"
         )
-    source = display.watch(
-        data.open(_types(fitted, roles.get("target")), is_of_classes(fitted), columns=wanted, **roles)
-    )
+    opened = data.open(_types(fitted, roles.get("target")), is_of_classes(fitted), columns=wanted, **roles)
+    for note in [] if display.is_quiet else opened.notes:
+        say(f"Note: {note}")
+    source = display.watch(opened)
     ignored = [name for name in there if name not in wanted]
     return source if fitted.encoder_ is not None else _numbers(source), ignored
 

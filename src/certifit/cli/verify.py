@@ -60,7 +60,12 @@ def verify(
         display.step("reading types")
         source, _ = matched(fitted, files, display, target=target or target_name, weight=weight, **beside)
         display.step("verifying exactly" if exact else "verifying")
-        result = check(fitted, source, exact=exact, most_minutes=most_minutes)
+        try:
+            result = check(fitted, source, exact=exact, most_minutes=most_minutes)
+        except ValueError as error:
+            if "not among the classes" not in str(error):
+                raise
+            raise ValueError(f"{error} If --types was given to the fit, give it here too.") from error
     if not quiet:
         shown = joined(list(data), 3)
         rows = f"{count(fitted.data_['n_rows'])} rows"

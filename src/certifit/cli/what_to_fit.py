@@ -21,7 +21,7 @@ from certifit.cli.request import FOLDS, Done, Request
 from certifit.data.privacy import printed_labels
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
 from certifit.report.shell import as_options
-from certifit.report.text import joined, visible
+from certifit.report.text import SPELT_ALIKE, joined, visible
 
 MANY_COPIES = 0.02  # share of the rows from which copies make figures on held-out rows too good
 MOST_HASHED = 50_000_000  # cells of a table that are hashed unasked
@@ -74,6 +74,8 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
     for note in [] if request.quiet else setting.notes:
         if "--task" in note:  # the target may be meant otherwise: everything below hangs on it
             say(f"Note: {note}")
+        elif SPELT_ALIKE in note:
+            say(f"Warning: {note}")
     return replace(setting, copies=request.copies, notes=[*setting.notes, *_copy_notes(request, setting)])
 
 
@@ -125,7 +127,7 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
     _refuse_no_classes(source.target, label_counts(source))
     coded, classes = with_codes(source)
     printed = printed_labels(label_counts(source))
-    notes += [*_twins(classes, printed), *_strays(classes, printed)]
+    notes += [*_twins(source.target, classes, printed), *_strays(classes, printed)]
     kinds_of = _column_kinds(request, coded)
     reads_words = request.texts.is_asked or choice.kind == AUTO or KINDS[choice.kind].command.reads_counts
     texts = request.texts.chosen(kinds_of, source.names) if reads_words else []
@@ -249,7 +251,7 @@ def _refuse_no_classes(target: str, counts: Mapping[Any, int]) -> None:
         )
 
 
-def _twins(classes: Any, printed: Mapping[Any, str]) -> list[str]:
+def _twins(target: str, classes: Any, printed: Mapping[Any, str]) -> list[str]:
     """Labels that differ only by case or by spaces."""
     alike: dict[str, list[str]] = {}
     for label in classes.tolist():
@@ -260,7 +262,10 @@ def _twins(classes: Any, printed: Mapping[Any, str]) -> list[str]:
         return []
     more = f" ({len(spellings) - 3} more)" if len(spellings) > 3 else ""
     shown = "; ".join(visible(labels) for labels in spellings[:3])
-    return [f"Labels that differ only by case or spaces are classes of their own: {shown}{more}. Were they meant so?"]
+    return [
+        f"{SPELT_ALIKE}, so {target!r} has {len(classes)} classes instead of {len(alike)}: {shown}{more}. To read them "
+        f"as one: --types {target}=lower-case."
+    ]
 
 
 def _strays(classes: Any, printed: Mapping[Any, str]) -> list[str]:

@@ -56,11 +56,12 @@ def scan_csv(
     """CSV to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
-    types: {column: "number", "text", "date", "flag", "decimal-comma", "day-first", "month-first" or "time"}. Types
-    that are not given are settled here by one look at all rows: a column of which more than 9 in 10 filled cells are
-    numbers (dates, flags) is one, and its other cells are errors; times of day (14:35) if all are; else text. Numbers
-    may have thousands set apart, a decimal comma, a currency or a %; `notes` says so, and which reading was
-    taken where two suit every cell. missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
+    types: {column: "number", "text", "lower-case", "date", "flag", "decimal-comma", "day-first", "month-first" or
+    "time"}. Types that are not given are settled here by one look at all rows: a column of which more than 9 in 10
+    filled cells are numbers (dates, flags) is one, and its other cells are errors; times of day (14:35) if all are;
+    else text. Numbers may have thousands set apart, a decimal comma, a currency or a %; `notes` says so, and which
+    reading was taken where two suit every cell.
+    missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
     bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
     in `skipped`. delimiter: found from the header line by default. encoding: None takes UTF-8, what a mark at the start
     says, or, where bytes are neither, Windows-1252 with a note. has_header=False: columns are column1, column2, ...
@@ -82,10 +83,11 @@ def scan_csv(
         chosen = features([*header, *keys[0]], roles, columns, repr(paths[0]))
         numbers = [name for name in (weight, offset, exposure) if name is not None and name not in keys[0]]
         read = [name for name in (*chosen, group, target) if name is not None and name not in keys[0]]
-        return CsvFiles(texts, read, numbers, types or {}, bad_rows), chosen
+        in_files = {name: kind for name, kind in (types or {}).items() if name not in keys[0]}
+        return CsvFiles(texts, read, numbers, in_files, bad_rows), chosen
 
     files, chosen = of_encoding(paths, opened, delimiter, encoding, tuple(missing), has_header)
-    return _source(files, keys, roles, chosen, missing_target)
+    return _source(files, keys, roles, chosen, missing_target, types or {})
 
 
 def of_encoding(
@@ -141,11 +143,12 @@ _ENCODINGS = {"cp1252": "Windows-1252 (latin-1)", "latin1": "latin-1"}
 
 
 def _source(
-    files: Any, keys: Sequence[Mapping[str, str | None]], roles: Roles, chosen: Sequence[str], missing_target: str
-) -> FileSource:
+    files: Any, keys: Sequence[Mapping[str, str | None]], roles: Roles, chosen: Sequence[str], missing_target: str,
+    types: Mapping[str, Any],
+) -> FileSource:  # fmt: skip
     if missing_target not in ("error", "drop"):
         raise ValueError(f"missing_target must be 'error' or 'drop'. Got {missing_target!r}.")
-    files = keyed(files, keys)
+    files = keyed(files, keys, types)
     if missing_target == "drop":
         files = complete(files, roles.target)
     return FileSource(files, roles, chosen)
@@ -167,8 +170,8 @@ def scan_parquet(
     """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
-    types: {column of text: "number", "date", "flag", "decimal-comma", "day-first", "month-first" or "time"}, any
-    column "text".
+    types: {column of text: "number", "lower-case", "date", "flag", "decimal-comma", "day-first", "month-first" or
+    "time"}, any column "text".
     texts: "keep", or "recognise" to read columns of text as dates or numbers where every filled cell is one, with a
     note. Whole numbers stay text: they may be codes.
     missing_target: "error", or "drop" to leave out rows without a target (counted here) and note how many.
@@ -196,8 +199,10 @@ def _typed(
     if types or texts == "recognise":
         from certifit.data.formats.text_columns import read_texts
 
-        files = read_texts(files, [name for name in chosen if name in files.schema.names], types, texts == "recognise")
-    return _source(files, keys, roles, chosen, missing_target)
+        named = [name for name in dict.fromkeys([*chosen, *roles.columns()]) if name in files.schema.names]
+        in_files = {name: kind for name, kind in types.items() if name not in keys[0]}
+        files = read_texts(files, named, in_files, texts == "recognise")
+    return _source(files, keys, roles, chosen, missing_target, types)
 
 
 def scan_arrow(

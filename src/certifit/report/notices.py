@@ -18,6 +18,19 @@ def find_notices(context: Table) -> list[Notice]:
     return [notice for check in CHECKS if (notice := check(context)) is not None]
 
 
+def _spelt_alike(context: Table) -> Notice | None:
+    notes = [] if context["validation"] is None else context["validation"]["notes"]
+    said = next((note for note in notes if note.startswith(text.SPELT_ALIKE)), None)
+    if said is None:
+        return None
+    return _notice(
+        "bad",
+        f"One class is spelt in several ways in {text.visible(context['model']['target'], 40)}",
+        text.visible(said, 600),
+        "Every spelling is predicted as a class of its own, so accuracy and probabilities are too low.",
+    )
+
+
 def _computed(context: Table) -> Notice | None:
     """A target that is made from the columns, or predicted so well that it may be."""
     relation, score = context["relation"], too_good(context)
@@ -365,6 +378,7 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
 
 
 CHECKS = (
+    _spelt_alike,
     _computed,
     _not_certified,
     _separated,

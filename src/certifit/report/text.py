@@ -12,6 +12,9 @@ from certifit.data import privacy
 Table = dict[str, Any]  # of the context: JSON types only
 visible = privacy.visible
 
+# How a note on labels begins that are one class to a reader, and several to a model.
+SPELT_ALIKE = "Labels differ only by capitals or spaces"
+
 LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit
 
 

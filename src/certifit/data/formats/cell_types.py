@@ -11,6 +11,7 @@ ways to write them, the plain ones first:
     month-first       01/31/2026
     date              2026/01/31
     time              14:35    9:05:30    2:05 pm
+    lower-case        Cured    cured    "CURED "    all of them read as cured; only where it is asked for
 
 `word` is what types= and --types call a reading. Where two readings suit every cell, `Look.decide` takes one and its
 note says how to get the other. Whole numbers of which one begins with a 0 are codes: they stay text.
@@ -66,6 +67,8 @@ class CellType:
             text = pc.replace_substring_regex(text, pattern, plain)
         if pa.types.is_time(self.type):  # Arrow reads no text as a time of day
             text = pc.cast(text, pa.timestamp("us"))
+        if pa.types.is_string(self.type):
+            text = pc.utf8_lower(text)
         return pc.take(pc.cast(text, self.type), codes.indices)
 
 
@@ -140,6 +143,8 @@ TIME = CellType(
     _re2(((r"^", "1970-01-01 "), (r" (\d:)", r" 0\1"), *_HALF_DAYS)),
 )  # fmt: skip
 
+LOWER = CellType(pa.string(), r"(?s:.*)", "text", "text in lower case", "lower-case", ((r"\s+", " "),))
+
 # Every kind stands before the kinds that hold it.
 KINDS = (
     CellType(pa.int64(), r"[+-]?\d{1,18}", "a whole number", "whole numbers"),
@@ -157,10 +162,10 @@ _NAMED: dict[str, CellType | pa.DataType] = {
     "text": pa.string(),
     "date": pa.timestamp("us"),
     "flag": pa.bool_(),
-    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST, TIME)},
+    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST, TIME, LOWER)},
 }
-# Readings of cells that the parser does not read as the type that a word means.
-OTHERWISE = {pa.float64(): POINT, pa.timestamp("us"): YEAR_FIRST}
+# Readings of cells that the parser does not read as the type that a word means, the first of equals taken.
+OTHERWISE = {pa.float64(): (POINT, COMMA), pa.timestamp("us"): (YEAR_FIRST, DAY_FIRST, MONTH_FIRST)}
 
 
 def named_type(column: str, kind: str | pa.DataType) -> CellType | pa.DataType:
@@ -224,6 +229,7 @@ class Look:
     of_kind: list[int] = field(default_factory=lambda: [0] * len(KINDS))
     units: dict[str, int] = field(default_factory=dict)
     zeros: int = 0
+    in_either: int = 0  # cells that are numbers with a decimal point or with a decimal comma
     has_separator: bool = False  # a cell of numbers with a point or a comma
     has_comma: bool = False
     has_parentheses: bool = False
@@ -241,10 +247,12 @@ class Look:
             self.of_kind[k] += hits
             if hits == filled and kind.is_plain and not (self.in_doubt and k == _FLOAT):
                 self._hold(k, filled)
+                self.in_either += filled if k in (_WHOLE, _FLOAT) else 0
                 self.zeros += 0 if k else _zeros(values, counts)
                 return
         is_number = pc.or_(POINT.matches(values), COMMA.matches(values))
         values, counts = values.filter(is_number), counts.filter(is_number)
+        self.in_either += pc.sum(counts).as_py() or 0
         if len(values):
             self._count_units(values, counts)
             self.has_comma |= bool(pc.any(pc.match_substring(values, ",")).as_py())
@@ -258,6 +266,7 @@ class Look:
         except pa.ArrowInvalid:
             return False
         self.of_kind[_WHOLE] += filled
+        self.in_either += filled
         self._hold(_WHOLE, filled)
         self.zeros += _zeros(column, None)
         return True
@@ -304,9 +313,11 @@ class Look:
 
     def _mixed_note(self) -> str:
         """For a column that is text because of some cells among many numbers."""
-        n_numbers = max(self.of_kind[_FLOAT], self.of_kind[KINDS.index(POINT)])
+        n_numbers = max(self.of_kind[KINDS.index(kind)] for kind in (KINDS[_FLOAT], POINT, COMMA))
         if not (self._is_one_unit(KINDS.index(POINT)) or 2 * n_numbers < self.n_cells):
             return "has numbers of more than one unit, or with and without one, and was read as text"
+        if self.in_either > _MOST * self.n_cells >= n_numbers:
+            return _BOTH
         if 2 * n_numbers < self.n_cells or self.n_cells == n_numbers:
             return ""
         return _MIXED.format(n_numbers=n_numbers, n_cells=self.n_cells)
@@ -343,6 +354,10 @@ class Look:
 _MIXED = (
     "has numbers in {n_numbers:,} of {n_cells:,} cells and was read as text because of the others. "
     "If these mean no value, name each of them in missing="
+)
+_BOTH = (
+    "has numbers with a decimal point and numbers with a decimal comma, so that neither reading suits, and was read as "
+    "text. Write them in one way"
 )
 _ORDER = {"day-first": "the day first", "month-first": "the month first", "date": "the year first"}
 _CODES = "has whole numbers with a 0 in front, kept as codes. To read them as numbers: types={COLUMN: 'number'}"

@@ -17,6 +17,7 @@ from certifit.data import privacy
 from certifit.data.arrow import READING
 from certifit.data.formats.cell_types import (
     COMMA,
+    KINDS,
     OTHERWISE,
     POINT,
     CellType,
@@ -130,8 +131,8 @@ class CsvFiles:
             except _BadCell as error:
                 if error.column in unknown:
                     types |= dict.fromkeys(unknown, pa.string())
-                elif (kind := OTHERWISE.get(types[error.column])) is not None and error.column not in self.lenient:
-                    self.lenient[error.column] = kind
+                elif types[error.column] in OTHERWISE and error.column not in self.lenient:
+                    self.lenient[error.column] = self._otherwise(error.column, types)
                 elif not self.bad_rows or (kind := kind_of(types[error.column])) is None:
                     raise
                 else:
@@ -143,6 +144,11 @@ class CsvFiles:
             )
         if self.lenient and unknown:
             self._count(self.types, [])
+
+    def _otherwise(self, name: str, types: dict[str, pa.DataType]) -> CellType:
+        """How the cells of a column are written that was asked for as numbers or dates, and is not written plainly."""
+        look = self._count({**types, name: pa.string()}, [name])[name]
+        return max(OTHERWISE[types[name]], key=lambda kind: look.of_kind[KINDS.index(kind)])
 
     def _first_block(self, unknown: list[str]) -> dict[str, pa.DataType]:
         path, known = self.paths[0], {name: pa.string() for name in self.types}
@@ -252,7 +258,8 @@ class CsvFiles:
             what = f"column {name!r} is {cell}, not {self.lenient[name].article}"
             bad_row = BadRow(path, _numbered(read + row, before), what, parsed=True)
             if not bad.take(bad_row):
-                raise ValueError(self._too_many(bad_row, self.cells.get(name, "")))
+                is_alone = list(wrong.values()).count(name) == 1
+                raise ValueError(self._too_many(bad_row, self.cells.get(name, ""), is_alone))
         if wrong:
             batch = batch.filter(pa.array([row not in wrong for row in range(batch.num_rows)]))
         for name, kind in (self.lenient | self.written).items():
@@ -315,13 +322,14 @@ class CsvFiles:
     def _where(self, bad: BadRow) -> str:
         return f"{bad.path!r}, {line_of(bad.path, bad.number, self.texts[bad.path])}"
 
-    def _too_many(self, bad: BadRow, about: str = "") -> str:
+    def _too_many(self, bad: BadRow, about: str = "", is_alone: bool = True) -> str:
+        """Why no more rows are skipped. is_alone: the rows near it are not bad in the same way."""
         more = f" {about}." if about else ""
         limit = f"bad_rows={self.bad_rows} are used up. " if self.bad_rows else ""
         advice = "Mend the file, or pass bad_rows= to skip that many such rows."
         if about:
             advice += " A sign for no value can be named in missing=, text in types={column: 'text'}."
-        if bad.number == _FIRST_ROW and not self.bad_rows:
+        if bad.number == _FIRST_ROW and is_alone and not self.bad_rows:
             advice += (
                 " If this line, the first below the names, holds units or a second header: bad_rows=1 leaves it out."
             )

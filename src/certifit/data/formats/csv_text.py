@@ -12,7 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from threading import RLock
 from typing import Any
@@ -29,6 +29,8 @@ LARGEST_BLOCK = 1 << 28
 ROWS_OF_BLOCK = 64  # a block costs the parser some microseconds per column: of 100,000 columns, much more than its rows
 MOST_ABOVE = 100  # lines above a header
 DELIMITERS = ",;\t|"
+FIRST_RECORDS = 20  # that are looked at for a second header, and the fewest that tell one
+FEWEST_RECORDS = 4
 # First bytes of files that are no text -> what they are, and what to do.
 _NO_TEXT = {
     b"PAR1": "a Parquet file. Use scan_parquet.",
@@ -94,7 +96,7 @@ class Text:
         if delimiter is not None and len(delimiter) != 1:
             raise ValueError(f"delimiter must be one character, such as ',' or ';'. Got {delimiter!r}.")
         try:
-            text = _Top.of(path, delimiter, encoding).text(missing, has_header)
+            text = _Top.of(path, delimiter, encoding, has_header).text(missing, has_header)
         except UnicodeError as error:
             raise Undecodable(f"{path!r} is not {encoding} text. Pass another encoding=, such as 'utf8'.") from error
         except (csv.Error, EOFError, OSError) as error:
@@ -110,7 +112,10 @@ class Text:
 
 @dataclass(frozen=True)
 class _Top:
-    """The first records of a file. lines: how many lines the first one ends after; row: the record behind it."""
+    """The first records of a file. lines: how many lines the header ends after; row: the record behind it.
+
+    above: lines before the header, or before the second of two. note: what a report should say of two headers.
+    """
 
     path: str
     encoding: str
@@ -120,26 +125,28 @@ class _Top:
     first: list[str]
     row: list[str]
     is_comment: bool  # the header stands behind a #
+    n_comments: int = 0
+    note: str = ""
 
     @staticmethod
-    def of(path: str, delimiter: str | None, encoding: str) -> _Top:
+    def of(path: str, delimiter: str | None, encoding: str, has_header: bool = True) -> _Top:
         with lines(path, encoding) as opened:
             above, is_comment = _above(list(islice(opened, MOST_ABOVE + 3)), delimiter)
         with lines(path, encoding) as opened:
             for _ in range(above):
                 next(opened)
             separator = delimiter or _sniffed(path, encoding, above)
-            reader = csv.reader(opened, delimiter=separator)
-            records = (record for record in reader if record)
-            first = next(records, None)
-            if first is None:
-                raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
-            n_lines = above + reader.line_num
-            try:
-                row = next(records, [])
-            except (csv.Error, OSError):  # a row that no pass can read, either
-                row = []
-        return _Top(path, encoding, separator, above, n_lines, first, row, is_comment)
+            records, ends = _first_records(csv.reader(opened, delimiter=separator))
+        if not records:
+            raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
+        row = records[1] if len(records) > 1 else []
+        top = _Top(path, encoding, separator, above, above + ends[0], records[0], row, is_comment, above)
+        if not (has_header and _are_two_headers(records)):
+            return top
+        names, note = _names_of_two(records[0], records[1])
+        at = (above + ends[0], above + ends[1])
+        note = note.format(path=path, first=at[0], second=at[1])
+        return replace(top, above=at[0], lines=at[1], first=names, row=records[2], note=note)
 
     def text(self, missing: tuple[str, ...], has_header: bool) -> Text:
         """The names, and what stands in their place."""
@@ -162,14 +169,75 @@ class _Top:
         )  # fmt: skip
 
     def _notes(self, has_header: bool) -> Iterator[str]:
-        if self.above:
-            plural = "line" if self.above == 1 else "lines"
-            yield f"The first {self.above} {plural} of {self.path!r} are no rows and were left out."
+        if self.n_comments:
+            plural = "line" if self.n_comments == 1 else "lines"
+            yield f"The first {self.n_comments} {plural} of {self.path!r} are no rows and were left out."
+        if self.note:
+            yield self.note
         if has_header and any(map(_is_number, self.first)):
             yield (
                 f"The first line of {self.path!r} was read as the names of its columns, and one of them is a number. "
                 "If it is a row: has_header=False."
             )
+
+
+def _first_records(reader: Any) -> tuple[list[list[str]], list[int]]:
+    """The first records that are not blank, and how many lines each of them ends after."""
+    records: list[list[str]] = []
+    ends: list[int] = []
+    try:
+        for record in reader:
+            if record:
+                records.append(record)
+                ends.append(reader.line_num)
+            if len(records) == FIRST_RECORDS:
+                break
+    except (csv.Error, OSError):  # a row that no pass can read, either
+        if not records:
+            raise
+    return records, ends
+
+
+def _are_two_headers(records: Sequence[Sequence[str]]) -> bool:
+    """Whether the second record is no row: it has words, and no number, in columns that hold numbers or dates below.
+
+    Two words at least: one column alone may have a word for no value in its first row.
+    """
+    if len(records) < FEWEST_RECORDS:
+        return False
+    second, below = records[1], records[2:]
+    if any(len(row) != len(second) for row in below):
+        return False
+    cells = [[row[j] for row in below if row[j].strip() not in MISSING] for j in range(len(second))]
+    figures = [j for j, column in enumerate(cells) if column and all(map(_FIGURE.match, column))]
+    words = [word for j in figures if (word := second[j].strip()) not in MISSING]
+    return len(words) > 1 and all(not _FIGURE.match(word) and _WORD.search(word) for word in words)
+
+
+def _names_of_two(first: Sequence[str], second: Sequence[str]) -> tuple[list[str], str]:
+    """The names of a file with two headers: those of the line where each has its own, else both joined; and a note."""
+    upper, lower = ([_bare(name) for name in names] for names in (first, second))
+    if len(upper) == len(lower) and _are_own(upper) and not any(map(_FIGURE.match, upper)):
+        return upper, UNITS
+    if _are_own(lower):
+        return lower, SECOND
+    filled = [next((name for name in reversed(upper[: j + 1]) if name), "") for j in range(len(lower))]
+    return [" ".join(filter(None, pair)) for pair in zip(filled, lower, strict=True)], JOINED
+
+
+def _are_own(names: Sequence[str]) -> bool:
+    """Whether every column has a name that no other one has."""
+    return all(names) and not repeated_names(names)
+
+
+_FIGURE = re.compile(r"[\s(+\-−$€£¥₹]*\.?\d")
+_WORD = re.compile(r"[^\W\d_]|[%°€$£¥₹]")
+UNITS = (
+    "Line {second} of {path!r} holds words where the rows below it hold numbers or dates (units, or a second header): "
+    "it was left out."
+)
+SECOND = "{path!r} has two headers: names of columns were read from line {second}, and line {first} was left out."
+JOINED = "{path!r} has two headers: names of columns were joined from lines {first} and {second}."
 
 
 def _bare(name: str) -> str:

@@ -123,9 +123,9 @@ def _keys(file: str, folders: Sequence[str]) -> dict[str, str | None]:
     return {unquote(name): None if value == NO_VALUE else unquote(value) for name, value in pairs}
 
 
-def keyed(files: Any, keys: Sequence[Mapping[str, str | None]]) -> Any:
+def keyed(files: Any, keys: Sequence[Mapping[str, str | None]], types: Mapping[str, Any]) -> Any:
     """The files with the columns of their folders; the files themselves where there are none."""
-    return Keyed(files, keys) if any(keys) else files
+    return Keyed(files, keys, types) if any(keys) else files
 
 
 class Around:
@@ -140,9 +140,12 @@ class Around:
 
 
 class Keyed(Around):
-    """Files with a column more for each name in their folders. Whole numbers are numbers, unless one begins with 0."""
+    """Files with a column more for each name in their folders. Whole numbers are numbers, unless one begins with 0.
 
-    def __init__(self, files: Any, keys: Sequence[Mapping[str, str | None]]) -> None:
+    types: "text" keeps whole numbers as text.
+    """
+
+    def __init__(self, files: Any, keys: Sequence[Mapping[str, str | None]], types: Mapping[str, Any]) -> None:
         self.files, self.keys = files, list(keys)
         self.names = list(keys[0])
         for path, of_file in zip(files.paths, keys, strict=True):
@@ -153,7 +156,7 @@ class Keyed(Around):
                 )
         if twice := sorted(set(self.names) & set(files.schema.names)):
             raise ValueError(f"{files.paths[0]!r} has column {twice[0]!r}, which its folder names too. Rename one.")
-        fields = [pa.field(name, _type([of_file[name] for of_file in keys])) for name in self.names]
+        fields = [pa.field(name, _type(name, [of_file[name] for of_file in keys], types)) for name in self.names]
         self.schema = pa.schema([*files.schema, *fields])
 
     @property
@@ -179,9 +182,15 @@ class Keyed(Around):
             yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], schema=schema)
 
 
-def _type(values: Sequence[str | None]) -> pa.DataType:
-    is_number = all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values)
-    return pa.int64() if is_number and any(values) else pa.string()
+def _type(name: str, values: Sequence[str | None], types: Mapping[str, Any]) -> pa.DataType:
+    is_number = all(value is None or re.fullmatch(r"-?(0|[1-9]\d{0,17})", value) for value in values) and any(values)
+    asked = types.get(name, "number" if is_number else "text")
+    if asked not in ("text", "number") or (asked == "number" and not is_number):
+        raise ValueError(
+            f"types={{{name!r}: {asked!r}}} asks for another reading, but {name!r} stands in the names of folders, as "
+            f"{'whole numbers' if is_number else 'text'}. Give 'text', or leave it out."
+        )
+    return pa.int64() if asked == "number" else pa.string()
 
 
 _ROWS = 65_536

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.arrow import READING
-from certifit.data.formats.cell_types import KINDS, CellType, Decision, Look, named_type
+from certifit.data.formats.cell_types import KINDS, LOWER, CellType, Decision, Look, named_type
 from certifit.data.formats.csv_text import MISSING
 from certifit.data.formats.paths import Around
 from certifit.data.roles import refuse_unknown
@@ -158,6 +158,8 @@ def _recognised(look: Look) -> Decision:
 
 def _asked(files: TypedFiles, name: str, word: str, look: Look) -> Decision:
     meant = named_type(name, word)
+    if meant is LOWER:
+        return Decision(LOWER, note=f"was read as {LOWER.plural}")
     kinds = [kind for kind in KINDS if kind is meant or (kind.type == meant and kind.word in ("", word))]
     for kind in kinds:
         if look.of_kind[KINDS.index(kind)] == look.n_cells:

@@ -272,7 +272,10 @@ def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) 
         yield f"Column {kind.name!r}: {n_rare:,} rare levels were grouped as {kind.other!r}; new levels count as that."
     if isinstance(kind, Level) and (n_alike := len(kind.levels) - len({_folded(level) for level in kind.levels})):
         one = "One level differs" if n_alike == 1 else f"{n_alike:,} levels differ"
-        yield f"Column {kind.name!r}: {one} from another in capitals or spaces alone. Write alike what is the same."
+        yield (
+            f"Column {kind.name!r}: {one} from another in capitals or spaces alone. To read them as one: "
+            f"types={{{kind.name!r}: 'lower-case'}}."
+        )
     if isinstance(kind, Level) and _are_dates(kind.levels):
         yield f"Column {kind.name!r} holds dates as text, read as {len(kind.levels):,} levels. Convert it to dates."
     if isinstance(kind, Number) and _numbers_rows(column.numbers[""]):
