@@ -37,7 +37,7 @@ def titles(context):
 def test_every_model_of_classes_has_a_sound_page_card_json_and_words(name, folds):
     _, _, context = class_context(name, folds)
     found = [section["name"] for section in context["sections"] if section["name"] != "warnings"]
-    assert found == (["questions", "validation"] if folds else []) + ALWAYS
+    assert found == (["validation", "questions"] if folds else []) + ALWAYS
     assert all(context[key] is None for key in OF_A_QUANTITY)
     assert json.loads(json.dumps(context, allow_nan=False)) == context
     text = render(context)

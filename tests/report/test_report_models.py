@@ -286,10 +286,11 @@ def test_the_best_penalty_at_the_end_of_its_grid_is_noted(at, word):
     _, _, context = context_of("ridge")
     curve = {"model": "ridge", "label": "penalty alpha", "values": [0.01, 0.1, 1.0, 10.0, 100.0]}
     curve |= {"best": at, "chosen": at}
-    found = find_notices(context | {"validation": {"curve": curve, "chosen": "ridge"}})
+    facts = {"curve": curve, "notes": [], "rows": []}
+    found = find_notices(context | {"validation": facts | {"chosen": "ridge"}})
     titles = [notice["title"] for notice in found]
     assert titles == ([] if word is None else [f"The best penalty is the {word} that was tried"])
-    other = find_notices(context | {"validation": {"curve": curve, "chosen": "least squares"}})
+    other = find_notices(context | {"validation": facts | {"chosen": "least squares"}})
     assert other == []
 
 

@@ -266,7 +266,10 @@ def _rich(validation: Table, chosen: Table) -> str:
 
 
 def _rival(chosen: Table, rival: Table, n_others: int) -> str:
-    of = f"Of {text.plural(n_others, 'other model')} on the same folds the best, {text.visible(rival['name'], 40)},"
+    name = text.visible(rival["name"], 40)
+    of = f"Of {n_others} other models on the same folds the best, {name},"
+    if n_others == 1:
+        of = f"The other model on the same folds, {name},"
     error, _ = text.measured(rival["error"], chosen["standard_error"])
     if chosen["is_best"]:
         return f"{of} has {error}: no other model does better."

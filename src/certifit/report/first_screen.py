@@ -5,6 +5,8 @@ Figures are those on rows that the model did not see, wherever there are such; d
 
 from __future__ import annotations
 
+import re
+
 from certifit.report import text
 from certifit.report.tables import decimals
 from certifit.report.text import Table
@@ -17,7 +19,12 @@ LOUDEST = ("bad", "warn", "note")
 def questions(context: Table) -> list[Table]:
     """question, answer, small: words below it; kind: good, bad, warn or none."""
     parts = (_good, _model, _trust, _worry)
-    return [{"kind": ""} | part(context) for part in parts]
+    return [{"kind": ""} | {key: _unbroken(words) for key, words in part(context).items()} for part in parts]
+
+
+def _unbroken(words: str) -> str:
+    """Powers of ten with a hyphen at which no line is broken: 8.859e‑5."""
+    return re.sub(r"(\de)-(\d)", "\\1\u2011\\2", words)
 
 
 def picture_of(context: Table) -> str | None:
@@ -36,18 +43,19 @@ def _good(context: Table) -> Table:
     base = next((row for row in validation["rows"] if row["is_baseline"]), None)
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
     against = "" if base is None else f"; baseline, {base['name']} alone: {text.amount(base['error'])}"
-    small = f"{validation['measure']} {error} ± {plus_minus}, {validation['n_splits']} folds{against}"
+    measured, folds = f"{validation['measure']} {error} ± {plus_minus}", f"{validation['n_splits']} folds{against}"
     if base is None or leader["r2"] is None:
-        return {"question": _ON_NEW_ROWS, "answer": f"{error} ± {plus_minus}", "small": small}
-    ends = _ends_of_share(validation, base["error"])
+        return {"question": _ON_NEW_ROWS, "answer": measured[:1].upper() + measured[1:], "small": folds}
+    small = f"{measured}, {folds}"
+    ends = ends_of_share(validation, base["error"])
     if validation["share"] == "Explained":
-        between = "" if ends is None else f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)"
+        between = "" if ends is None else f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)".replace("-", "−")
         return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained{between}", "small": small}
     between = "" if ends is None else f" ({text.share(ends[0])} to {text.share(ends[1])})"
     return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
 
 
-def _ends_of_share(validation: Table, base: float) -> tuple[float, float] | None:
+def ends_of_share(validation: Table, base: float) -> tuple[float, float] | None:
     """The ends of the interval of the error, as shares explained of the baseline's mean square or mean deviance."""
     choice, power = validation["choice"], 1 if validation["share"] == "Explained" else 2
     is_known = power == 1 or (choice is not None and choice["scoring"] == "neg_root_mean_squared_error")
@@ -102,7 +110,8 @@ def _model(context: Table) -> Table:
         why = "the model that was asked for"
     name = "" if not said else said[0].partition(" was taken")[0]
     if name and name.lower() not in words.lower():  # the name in the table of models comes first
-        words, why = name, f"{words}. {why}"
+        is_said = words.lower() in name.lower()
+        words, why = name, why if is_said else f"{words}. {why}"
     answer = words[0].upper() + words[1:]
     rows = f"{text.plural(context['data']['n_rows'], 'row')}, {text.plural(context['model']['n_features'], 'column')}"
     small = " ".join([*doubt, f"{why.removesuffix('.')}. {rows}"])

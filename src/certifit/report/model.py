@@ -174,7 +174,13 @@ def _named(words: Words, parameters: Params) -> str:
     for name, value in parameters.items():
         word = str(getattr(value, "name", value))  # families and links have names
         is_number = isinstance(value, int | float)
-        shown[name] = "usual" if value is None else text.number(value, 4) if is_number else words.spelt.get(word, word)
+        shown[name] = (
+            "usual"
+            if value is None
+            else text.number(value, 4)
+            if is_number
+            else words.spelt.get(word, word.replace("_", " "))
+        )
     return words.name.format_map(shown)
 
 

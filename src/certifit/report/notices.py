@@ -7,6 +7,7 @@ from certifit.report import text
 from certifit.report.checks import FEW_ROWS, suspects, told, too_good
 from certifit.report.classes import DIRECTIONS
 from certifit.report.collinear import collinear_notice
+from certifit.report.first_screen import ends_of_share
 from certifit.report.quality import SPREADS_MORE
 from certifit.report.text import Table
 
@@ -111,6 +112,35 @@ SHORT = {
         "The fit stopped short", "may be {value} {unit} below the largest possible", "Probabilities and predictions"
     ),
 }
+
+
+def _no_better(context: Table) -> Notice | None:
+    """A model that may do no better on new rows than the baseline."""
+    validation, classes = context["validation"], context["classes"]
+    if classes is not None:
+        auc = classes["metrics"]["auc"]
+        if not classes["is_new"] or auc["low"] is None or auc["low"] > 0.5:
+            return None
+        is_sure, than = auc["value"] <= 0.5, "guessing"
+        words = f"The AUC on rows it did not see is {text.number(auc['low'], 3)} to {text.number(auc['high'], 3)}"
+    else:
+        rows = [] if validation is None else validation["rows"]
+        base = next((row for row in rows if row["is_baseline"]), None)
+        if base is None or validation["holdout"] is not None:
+            return None
+        chosen, ends = next(row for row in rows if row["is_chosen"]), ends_of_share(validation, base["error"])
+        is_sure, than = chosen["error"] >= base["error"], f"the {base['name']} alone"
+        if not (is_sure or (ends is not None and ends[0] <= 0)):
+            return None
+        between = "" if ends is None else f", {100 * ends[0]:.0f} to {100 * ends[1]:.0f} % explained".replace("-", "−")
+        words = f"The {validation['measure']} on rows it did not see is {text.amount(chosen['error'])}{between}"
+        words += f", that of {than} {text.amount(base['error'])}"
+    return _notice(
+        "warn",
+        f"It {'is' if is_sure else 'may be'} no better than {than}",
+        f"{words}.",
+        "Do not rely on its predictions: more rows, or columns that tell more, are needed.",
+    )
 
 
 def _knows_the_answer(context: Table) -> Notice | None:
@@ -383,6 +413,7 @@ CHECKS = (
     _not_certified,
     _separated,
     _knows_the_answer,
+    _no_better,
     _small_classes,
     _never_predicted,
     _miscalibrated,

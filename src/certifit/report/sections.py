@@ -45,7 +45,7 @@ from certifit.report.quality import (
 from certifit.report.similarity import draw_gram, similarity_facts
 from certifit.report.splits import draw_rounds, draw_shares, draw_tree, split_facts
 from certifit.report.text import Table
-from certifit.report.what_decides import deciding_facts, draw_deciding
+from certifit.report.what_decides import deciding_facts, draw_deciding, largest_classes
 from certifit.report.widths import draw_widths, width_facts
 
 
@@ -80,8 +80,8 @@ def _coefficients(context: Table) -> str:
 
 
 SECTIONS = (
-    Section("questions", "questions", "Three questions", "Three questions", tell=question_facts),
     Section("validation", "validation", "How well does it predict new rows?", "New rows", validation_table),
+    Section("questions", "questions", "Three questions", "Three questions", tell=question_facts),
     Section("classes", "classes", "Which classes does it confuse?", "Classes", class_facts),
     Section("probabilities", "classes", "How good are its probabilities?", "Probabilities"),
     Section("deciding", "deciding", "What decides?", "What decides", deciding_facts),
@@ -201,9 +201,11 @@ def _each(context: Table) -> str:
 def _deciding(context: Table) -> str:
     deciding_facts, positive = context["deciding"], context["classes"]["positive"]
     if deciding_facts["what"] == "spreads" or positive is None:
-        return "Mean (dot) and standard deviation (line) of every class. The further apart, the more a column tells."
+        n_drawn = len(largest_classes(deciding_facts, context["classes"]))
+        which = "every class" if n_drawn == len(deciding_facts["labels"]) else f"the {n_drawn} largest classes"
+        return f"Mean (dot) and standard deviation (line) of {which}. The further apart, the more a column tells."
     label, other = (text.visible(deciding_facts["labels"][k], 30) for k in (positive, 1 - positive))
-    return f"To the right speaks for {label}, to the left for {other}. 0.69 doubles the odds, 2.3 is ten times."
+    return f"To the right speaks for {label}, to the left for {other}; 0.69 doubles the odds, 2.3 is ten times."
 
 
 def _shares(context: Table) -> str:

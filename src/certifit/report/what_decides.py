@@ -152,16 +152,17 @@ def spoken(deciding: Table, k: int, most: int) -> list[Table]:
 
 
 MOST = 16
-ROW = 21
+ROW = 21  # height of the row of a name
+APART = 5  # pixels between the lines of two classes
 NAME = 24
 
 
 def draw_deciding(context: dict[str, Any]) -> str:
-    """Empty text where there is nothing to compare, or more classes than a picture holds."""
+    """Empty text where there is nothing to compare."""
     deciding, classes = context["deciding"], context["classes"]
     if deciding is None or classes is None:
         return ""
-    drawn = PENS[deciding["what"]](deciding, classes["positive"])
+    drawn = PENS[deciding["what"]](deciding, classes)
     if drawn is None:
         return ""
     title, description, body, height = drawn
@@ -171,8 +172,9 @@ def draw_deciding(context: dict[str, Any]) -> str:
 Drawn = tuple[str, str, list[str], float]
 
 
-def _word_bars(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
+def _word_bars(deciding: dict[str, Any], classes: dict[str, Any]) -> Drawn | None:
     """Of two classes: the words that speak most for each, by their log-odds."""
+    positive = classes["positive"]
     if positive is None:
         return None
     rows = spoken(deciding, positive, MOST // 2) + spoken(deciding, 1 - positive, MOST // 2)
@@ -180,9 +182,10 @@ def _word_bars(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
     return _bars([(row["name"], row["log_odds"][positive]) for row in rows], f"log-odds of {label}, each time it comes")
 
 
-def _odds_bars(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
+def _odds_bars(deciding: dict[str, Any], classes: dict[str, Any]) -> Drawn | None:
+    positive = classes["positive"]
     if positive is None:
-        return _bells(deciding, positive)
+        return _bells(deciding, classes)
     rows = deciding["rows"][:MOST]
     label = text.visible(deciding["labels"][positive], 20)
     values = [(row["name"], row["evidence"][positive]) for row in rows]
@@ -208,24 +211,34 @@ def _bars(values: list[tuple[str, float | None]], label: str) -> Drawn | None:
     return f"What decides: {label}", words, body, frame.bottom + 46
 
 
-def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
-    """Mean and spread of each class, in units of the spread over all rows."""
-    labels, rows = deciding["labels"], deciding["rows"][:MOST]
-    if not 2 <= len(labels) <= svg.N_COLOURS or not rows:
+def largest_classes(deciding: dict[str, Any], classes: dict[str, Any]) -> list[int]:
+    """Places of the largest classes that have means to draw, as many as there are colours, in their order."""
+    sizes = {row["label"]: row["rows"] for row in classes["rows"]}
+    labels = deciding["labels"]
+    known = [k for k in range(len(labels)) if any(row["mean"][k] is not None for row in deciding["rows"])]
+    return sorted(sorted(known, key=lambda k: -sizes.get(labels[k], 0))[: svg.N_COLOURS])
+
+
+def _bells(deciding: dict[str, Any], classes: dict[str, Any]) -> Drawn | None:
+    """Mean and spread of each of the largest classes, in units of the spread over all rows."""
+    places, rows = largest_classes(deciding, classes), deciding["rows"][:MOST]
+    labels = [deciding["labels"][place] for place in places]
+    if len(labels) < 2 or not rows:
         return None
-    scaled = [(row["name"], _scaled(row)) for row in rows]
+    scaled = [(row["name"], _scaled(row, places)) for row in rows]
     ends = [mean + sign * sd for _, bell in scaled for _, mean, sd in bell for sign in (-1, 1)]
     if not ends:
         return None
     names = [name for name, _ in scaled]
     keys = [(f"line-many c{c + 1}", text.visible(one, 20)) for c, one in enumerate(labels)]
     n_more = svg.legend_rows(_frame(names, (min(ends), max(ends))).left, keys) - 1
-    frame = _frame(names, (min(ends), max(ends)), top=28.0 + svg.KEY_ROW * n_more)
+    row = max(ROW, 6 + APART * len(labels))
+    frame = _frame(names, (min(ends), max(ends)), top=28.0 + svg.KEY_ROW * n_more, row=row)
     body = [svg.x_axis(frame, "standard deviations from the mean")]
     for k, (name, bell) in enumerate(scaled):
         body.append(_name(frame, k, name))
         for c, mean, sd in bell:
-            y = frame.py(k) + (c - (len(bell) - 1) / 2) * min(5.0, 14 / len(bell))
+            y = frame.py(k) + (c - (len(labels) - 1) / 2) * APART
             low, high, x = frame.px(mean - sd), frame.px(mean + sd), frame.px(mean)
             tip = svg.escape(f"{text.visible(name)}, {text.visible(labels[c], 40)}: {text.number(mean, 2)}")
             body.append(
@@ -239,26 +252,26 @@ def _bells(deciding: dict[str, Any], positive: int | None) -> Drawn | None:
     return "Means and spreads of the classes", words, body, frame.bottom + 46
 
 
-def _scaled(row: dict[str, Any]) -> list[tuple[int, float, float]]:
-    """(place, mean, sd) of the classes that have them, about the plain mean of their means, over the overall spread."""
-    numbers = enumerate(zip(row["mean"], row["sd"], strict=True))
-    known = [(place, mean, sd) for place, (mean, sd) in numbers if mean is not None and sd is not None]
+def _scaled(row: dict[str, Any], places: list[int]) -> list[tuple[int, float, float]]:
+    """(k, mean, sd) of class places[k] where it has them, about the mean of these means, over the overall spread."""
+    numbers = enumerate((row["mean"][place], row["sd"][place]) for place in places)
+    known = [(k, mean, sd) for k, (mean, sd) in numbers if mean is not None and sd is not None]
     centre = sum(mean for _, mean, _ in known) / max(len(known), 1)
     total = sum((mean - centre) ** 2 + sd * sd for _, mean, sd in known) / max(len(known), 1)
     size = total**0.5 or 1.0
-    return [(place, (mean - centre) / size, sd / size) for place, mean, sd in known]
+    return [(k, (mean - centre) / size, sd / size) for k, mean, sd in known]
 
 
-PENS: dict[str, Callable[[dict[str, Any], int | None], Drawn | None]] = {
+PENS: dict[str, Callable[[dict[str, Any], dict[str, Any]], Drawn | None]] = {
     "words": _word_bars,
     "odds": _odds_bars,
     "spreads": _bells,
 }
 
 
-def _frame(names: list[str], x: svg.Range, top: float = 10.0) -> svg.Frame:
+def _frame(names: list[str], x: svg.Range, top: float = 10.0, row: int = ROW) -> svg.Frame:
     longest = max(len(text.visible(name, NAME)) for name in names)
-    bottom = top + 4 + ROW * len(names)
+    bottom = top + 4 + row * len(names)
     return svg.Frame(
         svg.widened(x, 0.04), (len(names) - 0.5, -0.5), left=14 + svg.CHARACTER * longest, top=top, bottom=bottom
     )

@@ -1,0 +1,73 @@
+"""What the first screen warns of and draws, from facts written by hand."""
+
+import re
+
+import pytest
+
+from certifit.report.first_screen import questions
+from certifit.report.notices import _no_better
+from certifit.report.svg import N_COLOURS
+from certifit.report.what_decides import draw_deciding, largest_classes
+
+
+def deciding(n_classes, without_mean=()):
+    means = [None if k in without_mean else float(k) for k in range(n_classes)]
+    row = {"name": "x", "mean": means, "sd": [None if mean is None else 1.0 for mean in means], "evidence": []}
+    return {"what": "spreads", "labels": [f"class {k}" for k in range(n_classes)], "rows": [row, row | {"name": "z"}]}
+
+
+def classes(sizes):
+    rows = [{"label": f"class {k}", "rows": size} for k, size in enumerate(sizes)]
+    return {"positive": None, "rows": rows}
+
+
+def test_a_class_without_a_line_is_not_in_the_legend():
+    drawn = draw_deciding({"deciding": deciding(3, without_mean=[1]), "classes": classes([50, 3, 50])})
+    assert "class 0" in drawn and "class 2" in drawn and "class 1" not in drawn
+    assert set(re.findall(r'class="line-many (c\d)"', drawn)) == {"c1", "c2"}
+
+
+def test_of_many_classes_the_largest_are_drawn():
+    sizes = [10, 90, 80, 70, 60, 50, 40]
+    assert largest_classes(deciding(7), classes(sizes)) == [1, 2, 3, 4, 5, 6]
+    drawn = draw_deciding({"deciding": deciding(7), "classes": classes(sizes)})
+    assert "class 0" not in drawn and len(set(re.findall(r"line-many (c\d)", drawn))) == N_COLOURS
+
+
+def of_numbers(error, low, high, base=10.0):
+    """Facts of a model with a root mean squared error on new rows, and the interval of it."""
+    rows = [{"name": "least squares", "is_chosen": True, "is_baseline": False, "error": error, "r2": 0.1},
+            {"name": "mean of y", "is_chosen": False, "is_baseline": True, "error": base}]  # fmt: skip
+    choice = {"scoring": "neg_root_mean_squared_error", "corrected": {"low": -high, "high": -low}}
+    facts = {"rows": rows, "share": "R²", "measure": "root mean squared error", "choice": choice, "holdout": None}
+    return {"classes": None, "validation": facts}
+
+
+@pytest.mark.parametrize(
+    ("context", "title"),
+    [
+        (of_numbers(5.0, 4.0, 6.0), None),
+        (of_numbers(9.0, 8.0, 10.5), "It may be no better than the mean of y alone"),
+        (of_numbers(11.0, 9.0, 12.0), "It is no better than the mean of y alone"),
+        ({"classes": {"is_new": True, "metrics": {"auc": {"low": 0.6, "value": 0.7, "high": 0.8}}}}, None),
+        ({"classes": {"is_new": True, "metrics": {"auc": {"low": 0.4, "value": 0.6, "high": 0.8}}}},
+         "It may be no better than guessing"),
+        ({"classes": {"is_new": True, "metrics": {"auc": {"low": 0.3, "value": 0.45, "high": 0.6}}}},
+         "It is no better than guessing"),
+    ],
+)  # fmt: skip
+def test_a_model_that_may_do_no_better_than_the_baseline_is_warned_of(context, title):
+    notice = _no_better({"validation": None} | context)
+    assert (None if notice is None else notice["title"]) == title
+
+
+def test_a_name_that_says_what_the_model_is_is_said_once():
+    context = of_numbers(5.0, 4.0, 6.0)
+    taken = "Least squares on codes was taken: it has the smallest error."
+    context["validation"] |= {"notes": [], "sentences": [taken], "n_splits": 10}
+    context["validation"]["rows"][0]["standard_error"] = 0.5
+    context |= {"model": {"words": "least squares", "n_features": 2}, "data": {"n_rows": 30}, "warnings": []}
+    goal = {"chosen": "", "is_derived": False}
+    context["certificate"] = {"holds": True, "goal": goal, "is_local": False}
+    answer = questions(context)[1]
+    assert answer["answer"] == "Least squares on codes" and answer["small"].startswith(taken)
