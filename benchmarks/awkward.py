@@ -183,6 +183,8 @@ FILES = (
     Awkward("spaces.csv", "a space after every comma", lambda path: path.write_text(text_of(*table(), ", "))),
     Awkward("comments.csv", "three lines of # on top",
             lambda path: path.write_text("# flats\n# from the register\n# 2026\n" + text_of(*table()))),
+    Awkward("units.csv", "a line of units below the names",
+            lambda path: path.write_text(text_of(*table()).replace("\n", "\nm²,years,,,€\n", 1))),
     Awkward("bare.csv", "no header", lambda path: path.write_text(text_of(None, table()[1])),
             "FILE --no-header --target column5 --model linear"),
     Awkward("trailing.csv", "a comma behind every row", lambda path: path.write_text(text_of(*table(), end=","))),
