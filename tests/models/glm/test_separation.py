@@ -242,3 +242,13 @@ def test_the_direction_of_complete_separation_is_told_in_plain_numbers():
     with pytest.warns(ConvergenceWarning, match=r"the direction \+1 x0 moves every row"):
         model.fit(np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1])
     assert model.certificate_.separation.direction.tolist() == [1.0]
+
+
+def test_a_direction_beyond_float64_ends_without_a_verdict():
+    X = np.array([[1e-300, 1.0000000020596108e-300], [1e-300, 1.0000000015793897e-300], [0.0, -9.39854464056814e-310],
+                  [1e-300, 9.999999987729291e-301]])  # fmt: skip
+    model = cf.LogisticRegression(0.0, penalty_factors=[3.0, 0.0], standardize=True)
+    with pytest.warns(ConvergenceWarning, match="no minimum is proven"):
+        model.fit(
+            X, [0, 1, 1, 1], np.array([2.1942837578932757, 2.1942837578932757, 0.9220294131946236, 2.1942837578932757])
+        )

@@ -302,8 +302,9 @@ def _simple(direction: Array, rows: RowsAt) -> Array | None:
     used = np.flatnonzero(weights)
     if not len(used):
         return None
-    ratios = weights[used] / np.abs(weights[used]).min()
-    whole = _whole(ratios)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratios = weights[used] / np.abs(weights[used]).min()
+    whole = _whole(ratios) if np.isfinite(ratios).all() else None  # columns of 1e-300 ask for weights beyond float64
     if whole is None:
         return None
     simple = np.zeros_like(direction)
