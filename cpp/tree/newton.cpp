@@ -10,8 +10,14 @@
 namespace certifit {
 namespace {
 
+constexpr size_t few_rows = 512;  // whose numbers stay in the nearest cache
 constexpr size_t nowhere = ~size_t{0};
 constexpr size_t block_rows = 16384;
+
+// Histograms of the tree before, for the next one of this thread: memory that is new to the process costs more than the
+// sums that are made in it.
+thread_local std::vector<std::vector<Cell>> kept;
+constexpr size_t most_kept = size_t{1} << 20;  // cells, 16 MB
 
 struct Leaf {
   size_t node, depth, begin, end;
@@ -49,7 +55,16 @@ class Grower {
         terms_(std::make_unique_for_overwrite<Cell[]>(rows.n_rows)),
         order_(rows.rows, rows.rows + rows.n_drawn),
         lefts_(rows.n_drawn),
-        rights_(rows.n_drawn) {}
+        rights_(rows.n_drawn),
+        histograms_(std::move(kept)) {}
+
+  ~Grower() {
+    size_t n_cells = 0;
+    for (const std::vector<Cell>& cells : histograms_) n_cells += cells.size();
+    if (n_cells <= most_kept) kept = std::move(histograms_);
+  }
+  Grower(const Grower&) = delete;
+  Grower& operator=(const Grower&) = delete;
 
   NewtonTree grow() {
     tree_.nodes.emplace_back();
@@ -81,8 +96,9 @@ class Grower {
       free_.pop_back();
       return place;
     }
-    histograms_.emplace_back(n_cells_ + 256, Cell{});  // a code that no bin has stays inside
-    return histograms_.size() - 1;
+    if (n_taken_ == histograms_.size()) histograms_.emplace_back();
+    histograms_[n_taken_].resize(std::max(histograms_[n_taken_].size(), n_cells_ + 256));  // any code stays inside
+    return n_taken_++;
   }
 
   void give_back(Leaf& leaf) {
@@ -102,8 +118,10 @@ class Grower {
     });
   }
 
-  // Many rows are summed in parts that threads share; parts of whole numbers add up to the same in any order.
+  // Few rows are summed column by column, whose cells then stay near. Many rows are summed in parts that threads share;
+  // parts of whole numbers add up to the same in any order.
   void add_rows(const Leaf& leaf) {
+    if (leaf.size() <= few_rows) return add_columns(leaf);
     const uint32_t* order = leaf.size() == rows_.n_rows ? nullptr : order_.data() + leaf.begin;
     const size_t n_parts = n_shares(leaf.size() * rows_.columns.n_tried), size = leaf.size() / n_parts + 1;
     std::vector<size_t> places{leaf.histogram};
@@ -111,7 +129,7 @@ class Grower {
     const auto sum_part = [&](size_t part) {
       const size_t begin = std::min(leaf.size(), part * size), end = std::min(leaf.size(), begin + size);
       std::vector<Cell>& cells = histograms_[places[part]];
-      std::fill(cells.begin(), cells.end(), Cell{});
+      std::fill_n(cells.begin(), n_cells_ + 256, Cell{});
       add_packed(rows_, terms_.get(), order ? order + begin : nullptr, begin, end - begin, search_.first(),
                  cells.data());
     };
@@ -121,6 +139,16 @@ class Grower {
       const Cell* cells = histograms_[places[part]].data();
       for (size_t k = 0; k < n_cells_; ++k) whole[k] += cells[k];
       free_.push_back(places[part]);
+    }
+  }
+
+  void add_columns(const Leaf& leaf) {
+    for (size_t k = 0; k < rows_.columns.n_tried; ++k) {
+      const size_t column = rows_.columns.tried[k];
+      const uint8_t* codes = rows_.by_column + column * rows_.n_rows;
+      Cell* cells = histograms_[leaf.histogram].data() + search_.first()[k];
+      std::fill_n(cells, rows_.columns.n_bins[column] + size_t{1}, Cell{});
+      for (size_t i = leaf.begin; i < leaf.end; ++i) cells[codes[order_[i]]] += terms_[order_[i]];
     }
   }
 
@@ -282,6 +310,7 @@ class Grower {
   std::unique_ptr<Cell[]> terms_;
   std::vector<uint32_t> order_, lefts_, rights_;
   std::vector<std::vector<Cell>> histograms_;
+  size_t n_taken_ = 0;
   std::vector<size_t> free_;
   std::vector<Leaf> leaves_;
   std::priority_queue<Open> open_;

@@ -13,7 +13,9 @@ from sklearn.metrics import log_loss
 from threadpoolctl import threadpool_limits
 
 import certifit as cf
+from certifit.models.adaboost.about import rounds_tried as stumps_tried
 from certifit.models.boosting import derived, rounds
+from certifit.models.boosting.about import rounds_tried
 
 FAMILIES = ("gaussian", "poisson", "gamma", "tweedie", "huber", "quantile")
 
@@ -321,3 +323,13 @@ def test_what_no_category_can_be_is_refused():
         cf.GradientBoostingRegressor(2, categorical_features=[1]).fit(X, y)
     with pytest.raises(ValueError, match="is a category and has a direction"):
         cf.GradientBoostingRegressor(2, categorical_features=[0], monotonic_cst=[1, 0]).fit(X, y)
+
+
+def test_folds_try_no_more_rounds_than_there_are_rows():
+    assert rounds_tried(30, 5) == (10, 25, 50)
+    assert rounds_tried(120, 5) == (10, 25, 50, 100)
+    assert rounds_tried(5000, 5)[-1] == 400
+    assert rounds_tried(10_000_000, 50)[-1] == 200  # where a round takes long
+    assert rounds_tried(None, 5)[-1] == 400
+    assert stumps_tried(80) == (10, 25, 50)
+    assert stumps_tried(None)[-1] == 400

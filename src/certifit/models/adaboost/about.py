@@ -27,6 +27,16 @@ def _exponential(told: Told) -> str:
     return "decreased stump by stump: sum_i weight_i exp(-y_i F(x_i)), F = sum_j (alpha_j / 2) f_j, y_i = -1 or 1"
 
 
+ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
+FOR_FEW_ROWS = 50  # that folds try at least, however few rows there are
+
+
+def rounds_tried(n_rows: int | None) -> tuple[int, ...]:
+    """The numbers of rounds that folds choose from: none above that of the rows. n_rows: None where not known."""
+    most = max(n_rows or ROUNDS[-1], FOR_FEW_ROWS)
+    return tuple(n_rounds for n_rounds in ROUNDS if n_rounds <= most)
+
+
 _ROUNDS = Option("rounds", "N", "adaboost: most rounds. Default: folds choose.", "n_estimators", int)
 ROWS = (
     Learner(
@@ -53,7 +63,7 @@ ROWS = (
                 options=(_ROUNDS,),
                 tunes="rounds",
                 simplicity=Simplicity.MANY_PARTS,
-                work=lambda n_rows, n_columns: 4000.0 * n_rows * n_columns,  # 400 rounds
+                work=lambda n_rows, n_columns: 10.0 * n_rows * n_columns * rounds_tried(n_rows)[-1],
             ),
         ),
         record="models.adaboost.modelfile:RECORD",

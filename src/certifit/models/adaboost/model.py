@@ -15,6 +15,7 @@ from certifit.data.user_input import UserRows, UserTarget, UserWeights
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import timed
+from certifit.models.adaboost.about import rounds_tried
 from certifit.models.adaboost.certificate import BoostingCertificate, certify
 from certifit.models.adaboost.polish import polished
 from certifit.models.adaboost.solver import boost
@@ -23,8 +24,6 @@ from certifit.models.classifier import Classifier
 from certifit.models.folds import Grid, Rounds, RowFolds, log_posterior
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.statistics.cell_sums import Store
-
-ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
 
 
 class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
@@ -105,7 +104,7 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
 
     def candidates(self, source: Source) -> list[dict[str, int]]:
         """Numbers of rounds worth trying where the user names none."""
-        return [{"n_estimators": n_rounds} for n_rounds in ROUNDS]
+        return [{"n_estimators": n_rounds} for n_rounds in rounds_tried(getattr(source, "n_rows", None))]
 
     @property
     def estimator_weights_(self) -> Array:

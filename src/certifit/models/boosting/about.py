@@ -65,19 +65,26 @@ _RATE = Option("learning_rate", "R", f"boosting: shrinks every step. Default: {R
 
 
 ROUNDS = (10, 25, 50, 100, 200, 400)  # that folds choose from
-FEWEST_ROUNDS = 200  # that folds try at least, however many rows there are
+FEWEST_ROUNDS = 200  # that folds try at least, however long a round takes
+FOR_FEW_ROWS = 50  # that folds try at least, however few rows there are
+SOME_ROWS = 620  # as few as fill all leaves of a tree, 31 of 20 rows
 QUICK = 2.5e9  # nanoseconds of a fit, within which folds try more rounds
 MOST_WORK = 8e9  # of a fit that auto makes ten times unasked: where a model of many trees is worth its minute
 
 
 def _round(n_rows: int, n_columns: int) -> float:
     """Nanoseconds of a round: histograms of the rows and of the leaves, slopes and curvatures."""
-    return n_columns * (3.0 * n_rows + 60_000.0) + 30.0 * n_rows
+    n_bins, n_leaves = min(255, n_rows), min(31.0, 1 + n_rows / 20)
+    return n_columns * (3.0 * n_rows + 7.6 * n_bins * n_leaves) + 30.0 * n_rows
 
 
-def rounds_tried(n_rows: int, n_columns: int) -> tuple[int, ...]:
-    """The numbers of rounds that folds choose from: fewer where a round takes long."""
-    most = max(FEWEST_ROUNDS, QUICK / _round(n_rows, n_columns))
+def rounds_tried(n_rows: int | None, n_columns: int) -> tuple[int, ...]:
+    """The numbers of rounds that folds choose from: fewer where a round takes long, and none above that of the rows.
+
+    n_rows: None where it is not known.
+    """
+    n_rows = n_rows or SOME_ROWS
+    most = min(max(FEWEST_ROUNDS, QUICK / _round(n_rows, n_columns)), max(n_rows, FOR_FEW_ROWS))
     return tuple(n_rounds for n_rounds in ROUNDS if n_rounds <= most)
 
 

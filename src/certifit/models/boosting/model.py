@@ -91,7 +91,7 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
 
     def candidates(self, source: Source) -> list[dict[str, int]]:
         """Numbers of rounds worth trying where the user names none."""
-        tried = rounds_tried(getattr(source, "n_rows", None) or 0, source.n_features)
+        tried = rounds_tried(getattr(source, "n_rows", None), source.n_features)
         return [{"n_estimators": n_rounds} for n_rounds in tried]
 
     @property
