@@ -221,6 +221,19 @@ class Columns:
         ]
         return Columns(segments, int(np.count_nonzero(rows)))
 
+    def some(self, columns: Array) -> Array:
+        """Some columns, ascending, expanded: rows x columns of float64."""
+        parts, begin = [np.zeros((self.shape[0], 0))], 0
+        for segment in self.segments:
+            end = begin + segment.n_columns
+            inside = columns[(columns >= begin) & (columns < end)] - begin
+            begin = end
+            if len(inside) and isinstance(segment, Csr):
+                parts.append(dense_rows(segment.rows[:, inside]))
+            elif len(inside):
+                parts.append(segment.dense(self.shape[0])[:, inside])
+        return np.concatenate(parts, axis=1)
+
     def core(self) -> list[tuple[Any, ...]]:
         """As the compiled core takes it."""
         return [("rows", self.shape[0]), *(segment.core() for segment in self.segments)]

@@ -263,6 +263,8 @@ def _sharp(source: Source, values_of: ValuesOf) -> Array:
 
 def _taken(stretch: Block, columns: Array) -> Array:
     X = stretch.X
+    if isinstance(X, Columns):
+        return X.some(columns)
     return dense_rows(X[:, columns]) if sp.issparse(X) else dense_rows(X)[:, columns]
 
 
