@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from certifit.data.arrow import ArrowSource
 from certifit.data.source import Block
 from certifit.maps.table import TableEncoder
+from certifit.maps.table.moments import moments, moments_of_columns, row_keys
 from certifit.maps.table.survey import Survey
 from certifit.runtime import core
 
@@ -226,3 +227,44 @@ def test_a_source_through_the_encoder_gives_all_rows(rng: np.random.Generator) -
     assert mapped.names == list(encoder.get_feature_names_out())
     rows = np.concatenate([run.X.toarray() for run in mapped.stretches()])
     np.testing.assert_array_equal(rows, encoder.apply(table).toarray())
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 65, 1000])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_columns_surveyed_together_have_the_bits_of_one_by_one(n_rows, is_weighted):
+    draw = np.random.default_rng(n_rows)
+    X = np.stack(
+        [
+            draw.standard_normal(n_rows),
+            np.arange(n_rows) * 1.0,
+            draw.integers(0, 3, n_rows) * 1.0,
+            np.full(n_rows, 2.5),
+            draw.standard_normal(n_rows) * 1e200,
+            np.where(np.arange(n_rows) % 7, 0.0, -0.0),
+        ]
+    )
+    keys, weight = row_keys(np.arange(n_rows)), draw.random(n_rows) + 0.1 if is_weighted else None
+    assert moments_of_columns(X, keys, weight) == [moments(x, None, keys, weight) for x in X]
+
+
+def test_neighbouring_numbers_are_read_together_as_one_by_one(monkeypatch):
+    draw = np.random.default_rng(0)
+    columns: dict[str, Any] = {f"x{j}": draw.standard_normal(20) for j in range(5)}
+    columns |= {"whole": np.arange(20), "kind": ["a", "b"] * 10, "gaps": [None, *range(19)]}
+    columns |= {f"z{j}": draw.integers(0, 9, 20) for j in range(5)} | {"small": draw.random(20).astype(np.float32)}
+    table = pa.table(columns)
+    encoder = TableEncoder().fit(table)
+    together = encoder.apply(table)
+    monkeypatch.setattr("certifit.maps.table.reading._TOGETHER", 1000)
+    one_by_one = encoder.apply(table)
+    assert len(together.segments) < len(one_by_one.segments)
+    np.testing.assert_array_equal(together.toarray(), one_by_one.toarray())
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.inf])
+def test_numbers_read_together_say_what_is_wrong(value):
+    table = pa.table({f"x{j}": np.random.default_rng(j).standard_normal(9) for j in range(6)})
+    encoder = TableEncoder().fit(table)
+    broken = table.set_column(3, "x3", pa.array([1.0] * 4 + [value] + [2.0] * 4, pa.float64()))
+    with pytest.raises(ValueError, match=r"Column 'x3' is .* at row 4"):
+        encoder.apply(broken)

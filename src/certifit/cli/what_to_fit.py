@@ -307,7 +307,7 @@ def _positive(wanted: str, classes: Any, printed: Mapping[Any, str]) -> Any:
 # Candidates of a model that is refitted for each of them.
 N_REFITTED = 10
 # Refits that nobody asked for: so many cells of the table in all, a column costing some more.
-FREE_CELLS, CELLS_A_COLUMN = 40_000_000, 2000
+FREE_CELLS, CELLS_A_COLUMN = 40_000_000, 200
 FREE_WORK = 3e11  # nanoseconds of one core that such refits may take, where a model knows its work
 N_ALPHAS = 13  # of the picture of bias and variance
 

@@ -18,6 +18,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -360,7 +361,8 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
         encoder = TableEncoder() if asked is None else clone(asked)
         if self._takes_levels and encoder.levels == "auto":
             encoder.set_params(levels="codes")
-        return encoder.fit_source(source)
+        fitted: TableEncoder = source.surveyed(("encoder", encoder_key(encoder)), partial(encoder.fit_source, source))
+        return fitted
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

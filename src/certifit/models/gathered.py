@@ -15,7 +15,7 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.folds import MOST_BYTES
 
-FEW_COLUMNS = 200  # below, sums of products of columns are cheap however few the rows are
+FEW_COLUMNS = 50  # below, sums of products of columns are cheap however few the rows are
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss
 import certifit as cf
 from certifit.data.cells import Listed, Splits
 from certifit.data.source import Memory
+from certifit.models import gathered
 from certifit.models.folds import Candidates
 from certifit.models.glm import folds as column_folds
 from certifit.models.glm.sparse_folds import SparsePath
@@ -19,8 +20,9 @@ N_FOLDS = 3
 
 @pytest.fixture
 def no_hessians(monkeypatch):
-    """As if the columns were too many for Hessians."""
+    """As if the columns were too many for Hessians, and no fewer than rows."""
     monkeypatch.setattr(column_folds, "fits_in_memory", lambda *of: False)
+    monkeypatch.setattr(gathered, "FEW_COLUMNS", 1000)
 
 
 def words() -> tuple[sp.csr_array, np.ndarray, np.ndarray]:

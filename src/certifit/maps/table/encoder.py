@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, groupby, islice
 from numbers import Integral, Real
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from certifit.data.user_input import unchanged_on_error
 from certifit.maps.rows import right_length, set_names
 from certifit.maps.table.choice import Settings, absent_note, choose
 from certifit.maps.table.kinds import Level, Number, SetAside, TableColumn, Text
-from certifit.maps.table.reading import plain
+from certifit.maps.table.reading import numbers_together, plain
 from certifit.maps.table.survey import Survey, of_record, refuse_lone_gaps, told_names, with_shares
 from certifit.maps.text import NoTermsError, TextBinarizer
 
@@ -163,7 +164,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return Columns([Dense(np.zeros((0, len(self._names_out(None)))))], 0)
         if self.unseen == "error":
             refuse_lone_gaps(kinds, table)
-        parts = [segment for kind in kinds for segment in kind.segments(self._column(table, kind))]
+        parts: list[Segment] = []
+        for is_plain, run in groupby(kinds, key=attrgetter("is_plain")):
+            some = list(run)
+            numbers = numbers_together(table, [kind.name for kind in some]) if is_plain else None
+            if numbers is None:
+                parts += [segment for kind in some for segment in kind.segments(self._column(table, kind))]
+            else:
+                parts.append(Dense(numbers))
         return Columns(parts, table.num_rows)
 
     @staticmethod

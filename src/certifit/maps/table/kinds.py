@@ -72,6 +72,11 @@ class TableColumn:
         """Whether a gap is no surprise."""
         return self.has_indicator or self.is_lenient or self.marked_by is not None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a column without gaps stays as it is."""
+        return False
+
     def segments(self, column: pa.Array) -> list[Segment]:
         """The columns made, as the compiled core reads them."""
         if pt.is_null(column.type):
@@ -139,6 +144,11 @@ class Number(TableColumn):
         """The name alone."""
         return [""] if self.varies else []
 
+    @property
+    def is_plain(self) -> bool:
+        """A number that is neither marked nor recoded."""
+        return self.varies and not self.has_indicator and self.absent is None
+
     def record(self) -> tuple[dict[str, Any], list[float]]:
         """The fill of a number that varies."""
         return super().record()[0] | {"parts": ["value"] if self.varies else []}, [self.fill] if self.varies else []
@@ -187,6 +197,7 @@ class Flag(Number):
 
     kind = "flag"
     reads = ("flag",)
+    is_plain = False
     _empty_type = pa.bool_()
 
 

@@ -20,7 +20,7 @@ from certifit.data.privacy import FEWEST
 from certifit.maps.table.reading import as_text
 
 WORD = 1 << 64
-_PIECE = 8192  # rows whose intermediate results stay in the cache
+PIECE = 8192  # rows whose intermediate results stay in the cache
 _WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
 _LARGEST_WHOLE = 2.0**62  # beyond it numbers are not counted as int64
 _HASHED_LEVELS = 10_000
@@ -102,7 +102,7 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
         _are_whole(_filled(values[p], _part(valid, p), stand_in)) for p in _pieces(len(values))
     )
     present = values if valid is None else values[valid]
-    is_increasing = _increase(present[:_PIECE]) and _increase(present)
+    is_increasing = _increase(present[:PIECE]) and _increase(present)
     with np.errstate(over="ignore", invalid="ignore"):
         about = float(squares.sum() + (weights * (means - mean) ** 2).sum())
     is_narrow = is_whole and upper - lower <= _WIDEST_RANGE and max(-lower, upper) < _LARGEST_WHOLE
@@ -121,6 +121,46 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
         counts=_counted(values, valid, int(lower), int(upper)) if is_narrow else None,
         few=_few_numbers(present),
     )
+
+
+def moments_of_columns(X: Array, keys: Array, weight: Array | None) -> list[NumberMoments]:
+    """`moments` of every row of X, a column of the table, to the same bits. PIECE numbers at most, their sum finite."""
+    lower, upper, n_rows = X.min(axis=1), X.max(axis=1), X.shape[1]
+    total = float(n_rows if weight is None else weight.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = (X if weight is None else X * weight).sum(axis=1) / total
+        if not np.isfinite(mean).all():  # weights that make a sum overflow
+            return [moments(x, None, keys, weight) for x in X]
+        mean = np.minimum(np.maximum(mean, lower), upper)
+        about = X - mean[:, None]
+        about *= about
+        if weight is not None:
+            about *= weight
+        squares = about.sum(axis=1)
+    is_whole = np.asarray((np.rint(X) == X).all(axis=1))
+    is_narrow = is_whole & (upper - lower <= _WIDEST_RANGE) & (np.maximum(-lower, upper) < _LARGEST_WHOLE)
+    is_increasing = np.asarray((X[:, 1:] > X[:, :-1]).all(axis=1))
+    first_rows = np.sort(X[:, :_FIRST_ROWS], axis=1)
+    are_many = np.count_nonzero(np.diff(first_rows, axis=1), axis=1) >= FEWEST
+    fingerprints = _fingerprint((X + 0.0).view(np.uint64), keys)
+    return [
+        NumberMoments(
+            count=n_rows,
+            weight=total,
+            lower=float(lower[j]),
+            upper=float(upper[j]),
+            mean=float(mean[j]),
+            squares=float(squares[j]),
+            first=float(X[j, 0]),
+            last=float(X[j, -1]),
+            is_whole=bool(is_whole[j]),
+            is_increasing=bool(is_increasing[j]),
+            fingerprint=int(fingerprints[j]),
+            counts=_counted(X[j], None, int(lower[j]), int(upper[j])) if is_narrow[j] else None,
+            few=None if are_many[j] else _few_numbers(X[j]),
+        )
+        for j in range(len(X))
+    ]
 
 
 def _piece(
@@ -145,7 +185,7 @@ def _piece(
         if weight is not None:
             about *= weight
         squares = float(about.sum())
-    return count, lower, upper, total, mean, squares, _fingerprint((x + 0.0).view(np.uint64), keys)
+    return count, lower, upper, total, mean, squares, int(_fingerprint((x + 0.0).view(np.uint64), keys))
 
 
 def _filled(values: Array, valid: Array | None, stand_in: float) -> Array:
@@ -155,7 +195,7 @@ def _filled(values: Array, valid: Array | None, stand_in: float) -> Array:
 
 
 def _pieces(n_rows: int) -> list[slice[int, int, None]]:
-    return [slice(begin, begin + _PIECE) for begin in range(0, n_rows, _PIECE)]
+    return [slice(begin, begin + PIECE) for begin in range(0, n_rows, PIECE)]
 
 
 def _part(values: Array | None, rows: slice[int, int, None]) -> Array | None:
@@ -237,19 +277,20 @@ def row_keys(rows: Array) -> Array:
     return mixed
 
 
-def _fingerprint(words: Array, keys: Array) -> int:
+def _fingerprint(words: Array, keys: Array) -> Array:
+    """Of the words along the last axis."""
     # The high half is mixed into the low one: floats of few digits have only zeros there.
     mixed = words >> np.uint64(32)
     mixed ^= words
     mixed += np.uint64(0x9E3779B97F4A7C15)  # a zero must not count as a missing value
     mixed *= keys
-    return int(mixed.sum(dtype=np.uint64))
+    return np.asarray(mixed.sum(axis=-1, dtype=np.uint64))
 
 
 def _text_fingerprint(texts: pa.Array, used: Array, codes: Array, n_codes: int, keys: Array) -> int:
     words = np.zeros(n_codes, dtype=np.uint64)
     words[used] = [int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts.to_pylist()]
-    return _fingerprint(words[codes], keys) if len(codes) else 0
+    return int(_fingerprint(words[codes], keys)) if len(codes) else 0
 
 
 def _within(value: float, lower: float, upper: float) -> float:

@@ -17,6 +17,9 @@ import pyarrow.types as pt
 
 from certifit.data.arrow import one_chunk, valid_bits
 from certifit.data.columns import Array
+from certifit.data.kept import FEW_ROWS
+
+_TOGETHER = 4  # columns that are read in one piece
 
 
 def family(kind: pa.DataType) -> str:
@@ -54,6 +57,23 @@ def plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     return pc.cast(array, pa.large_string()) if _is_view(array.type) else array
+
+
+def numbers_together(table: pa.Table | pa.RecordBatch, names: list[str]) -> Array | None:
+    """Columns of numbers as one array, rows x columns, which takes little time per column.
+
+    None where they are few, rows are many, a column has gaps or is not of numbers.
+    """
+    if len(names) < _TOGETHER or table.num_rows > FEW_ROWS:
+        return None
+    table = table if table.schema.names == names else table.select(names)
+    batch = table if isinstance(table, pa.RecordBatch) else table.combine_chunks().to_batches()[0]
+    try:
+        values = np.asarray(batch.to_tensor(null_to_nan=True), dtype=np.float64)
+    except (pa.ArrowException, TypeError):
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values if np.isfinite(values.sum()) else None
 
 
 def as_text(values: pa.Array) -> pa.Array:
