@@ -1,12 +1,15 @@
 """`verify` and `predict` on the files that people have, with a model that was fitted to another one of them."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import certifit as cf
 from benchmarks.awkward import FILES, _plain
+from certifit.cli import main
 from certifit.maps import TableEncoder
 
 BY_NAME = {file.name: file for file in FILES}
@@ -97,3 +100,20 @@ def test_one_class_of_many_spellings_is_warned_of_first_and_read_as_one_where_as
     assert cli("verify", "two/model.certifit", "t.csv", *cured).exit_code == 0
     result = cli("verify", "two/model.certifit", "t.csv")
     assert result.exit_code == 2 and "If --types was given to the fit, give it here too." in result.stderr
+
+
+def test_standard_input_is_read_by_every_command_with_rows(models):
+    model, rows = str(models / "plain.csv.certifit"), (models / "plain.csv").read_bytes()
+    assert CliRunner().invoke(main, ["verify", model, "-"], input=rows).exit_code == 0
+    result = CliRunner().invoke(main, ["predict", model, "-", "--out", "-"], input=rows)
+    assert result.exit_code == 0 and len(result.stdout.splitlines()) == 241
+
+
+def test_codes_are_compared_as_quantities_and_as_codes(cli, tmp_path):
+    BY_NAME["codes.csv"].write(tmp_path / "codes.csv")
+    result = cli("fit", "codes.csv", "-t", "price", "--columns", "area,district", "-o", "out")
+    said = " ".join(result.output.split())
+    assert "compared both as quantities and as codes (one coefficient per value): 'district' (4 values)" in said
+    assert "* least squares on codes" in result.stdout and "district, 4 levels" in result.stdout
+    # Predicted against actual is drawn from folds that did not see the row.
+    assert json.loads(Path("out/report.json").read_text())["pictures"]["fit"]["is_new"] is True

@@ -125,3 +125,8 @@ ELSEWHERE = [
 def test_parameters_of_other_libraries_are_refused_with_what_to_write(cls, params, sentence):
     with pytest.raises(TypeError, match=sentence):
         cls(**params)
+
+
+@pytest.mark.parametrize("cls", [cf.Ridge, cf.KernelRidge])
+def test_a_penalty_in_another_unit_than_scikit_learns_is_said_in_the_first_line(cls):
+    assert "per row" in cls.__doc__.splitlines()[0] and "scikit-learn" in cls.__doc__.splitlines()[0]

@@ -23,7 +23,7 @@ from certifit.statistics.cell_sums import Store
 
 
 class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRidgeTask, KernelState]):
-    """Ridge regression in the feature space of a kernel.
+    """Ridge regression in the space of a kernel; alpha is per row: scikit-learn's KernelRidge(alpha=a) is alpha=a / n.
 
     minimise over f, b:   sum_i weight_i (y_i - b - f(x_i))^2 / (2 sum_i weight_i)  +  alpha/2 |f|^2
 
