@@ -4,6 +4,7 @@
 
 #include "../tree/binned.hpp"
 #include "../tree/boost.hpp"
+#include "../tree/boost_proof.hpp"
 #include "bins.hpp"
 #include "check.hpp"
 #include "paths.hpp"
@@ -180,9 +181,9 @@ nb::object boost_stumps_py(nb::list x, Vector y, std::optional<Vector> weight, s
     };
   std::vector<Stump> stumps;
   const bool is_boosted = run(threads, [&](Crew& crew) {
-    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.has_missing() || merged.n_rows == 0) return false;
-    stumps = boost_stumps(merged, n_classes, n_rounds, rate, crew, ask);
+    stumps = boost_stumps(std::move(merged), n_classes, n_rounds, rate, crew, ask);
     return true;
   });
   if (!is_boosted) return nb::none();
@@ -197,9 +198,9 @@ nb::object boost_stumps_py(nb::list x, Vector y, std::optional<Vector> weight, s
   return out;
 }
 
-nb::object vote_stumps_py(nb::list x, Places feature, Vector threshold, Places left, Places right, Vector alpha,
-                          size_t n_classes, int threads) {
-  HeldRows held(x);
+// Stumps of a vote, which are not believed.
+std::vector<Stump> checked_stumps(const Places& feature, const Vector& threshold, const Places& left,
+                                  const Places& right, const Vector& alpha, size_t n_columns, size_t n_classes) {
   const size_t n = feature.shape(0);
   check_size("threshold", threshold.shape(0), n);
   check_size("left", left.shape(0), n);
@@ -212,14 +213,63 @@ nb::object vote_stumps_py(nb::list x, Places feature, Vector threshold, Places l
     stump.feature = static_cast<size_t>(feature.data()[k]);
     stump.left = static_cast<size_t>(left.data()[k]);
     stump.right = static_cast<size_t>(right.data()[k]);
-    check(stump.feature < held.rows.n_columns, "a stump asks for a column that is not there");
+    check(stump.feature < n_columns, "a stump asks for a column that is not there");
     check(stump.left < n_classes && stump.right < n_classes, "a stump calls a class that is not there");
     stump.threshold = threshold.data()[k];
     stump.alpha = alpha.data()[k];
   }
+  return stumps;
+}
+
+nb::object vote_stumps_py(nb::list x, Places feature, Vector threshold, Places left, Places right, Vector alpha,
+                          size_t n_classes, int threads) {
+  HeldRows held(x);
+  const std::vector<Stump> stumps =
+      checked_stumps(feature, threshold, left, right, alpha, held.rows.n_columns, n_classes);
   Votes votes = run(threads, [&](Crew& crew) { return vote(held.rows, stumps, n_classes, crew); });
   const size_t shape[2] = {held.rows.n_rows, n_classes};
   return nb::make_tuple(to_numpy<2>(std::move(votes.scores), shape), votes.is_finite);
+}
+
+nb::object replay_stumps_py(nb::list x, Vector y, std::optional<Vector> weight, Places feature, Vector threshold,
+                            Places left, Places right, Vector alpha, Vector error, Vector near, size_t chosen,
+                            size_t n_classes, int threads) {
+  HeldRows held(x);
+  const size_t n = held.rows.n_rows;
+  check_size("y", y.shape(0), n);
+  if (weight) check_size("weight", weight->shape(0), n);
+  std::vector<Stump> stumps = checked_stumps(feature, threshold, left, right, alpha, held.rows.n_columns, n_classes);
+  check_size("error", error.shape(0), stumps.size());
+  check_size("near", near.shape(0), stumps.size());
+  check_target(y, weight, Criterion::gini, n_classes);
+  for (size_t j = 0; j < stumps.size(); ++j) stumps[j].error = error.data()[j];
+  Replay replay = run(threads, [&](Crew& crew) {
+    return replay_stumps(held.rows, y.data(), weight ? weight->data() : nullptr, stumps, near.data(), chosen, n_classes,
+                         crew);
+  });
+  nb::dict out;
+  out["wrong"] = to_numpy(std::move(replay.wrong));
+  out["total"] = to_numpy(std::move(replay.total));
+  out["lost"] = to_numpy(std::move(replay.lost));
+  out["drawn"] = to_numpy(std::move(replay.drawn));
+  out["below"] = to_numpy(std::move(replay.below));
+  out["above"] = to_numpy(std::move(replay.above));
+  out["chosen"] = to_numpy(std::move(replay.chosen));
+  out["sum"] = to_numpy(std::move(replay.sum));
+  out["since"] = to_numpy(std::move(replay.since));
+  out["last"] = to_numpy(std::move(replay.last));
+  out["leads"] = to_numpy(std::move(replay.leads));
+  return out;
+}
+
+// The largest edges of all stumps under four signed weights of the rows: rows x 4.
+nb::object largest_edges_py(nb::list x, Matrix signs, int threads) {
+  HeldRows held(x);
+  check_size("signs", signs.shape(0), held.rows.n_rows);
+  check_size("a row of signs", signs.shape(1), n_edges);
+  check(held.rows.n_rows < size_t{1} << 31, "stumps need fewer than 2^31 rows");
+  const auto edges = run(threads, [&](Crew& crew) { return largest_edges(held.rows, signs.data(), crew); });
+  return array_of(std::vector<double>(edges.begin(), edges.end()));
 }
 
 }  // namespace
@@ -240,6 +290,10 @@ void bind_tree(nb::module_& m) {
         "n_rounds"_a, "rate"_a, "threads"_a, "tell"_a.none() = nb::none());
   m.def("vote_stumps", vote_stumps_py, "x"_a, "feature"_a.noconvert(), "threshold"_a.noconvert(), "left"_a.noconvert(),
         "right"_a.noconvert(), "alpha"_a.noconvert(), "n_classes"_a, "threads"_a);
+  m.def("replay_stumps", replay_stumps_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(),
+        "feature"_a.noconvert(), "threshold"_a.noconvert(), "left"_a.noconvert(), "right"_a.noconvert(),
+        "alpha"_a.noconvert(), "error"_a.noconvert(), "near"_a.noconvert(), "chosen"_a, "n_classes"_a, "threads"_a);
+  m.def("largest_edges", largest_edges_py, "x"_a, "signs"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace certifit

@@ -19,7 +19,7 @@ struct Stump {
 };
 
 // tell: is told every round by the calling thread, where it is set; true ends the rounds.
-std::vector<Stump> boost_stumps(const TreeRows& rows, size_t n_classes, size_t n_rounds, double rate, Crew& crew,
+std::vector<Stump> boost_stumps(TreeRows&& rows, size_t n_classes, size_t n_rounds, double rate, Crew& crew,
                                 const std::function<bool(const Stump&)>& tell);
 
 struct Votes {

@@ -7,34 +7,12 @@
 #include <numeric>
 
 #include "../sorted.hpp"
-#include "histogram.hpp"
+#include "exact_scan.hpp"
 
 namespace certifit {
 namespace {
 
 constexpr size_t most_narrow = 32768, least_narrow = 2048;  // rows of a subtree that one thread grows
-
-// A row and the rank of its value among the distinct values of the column; missing values have the highest rank.
-template <class Index>
-struct Entry {
-  Index row, rank;
-  static constexpr Index missing = std::numeric_limits<Index>::max();
-};
-
-struct Split {
-  double gain = -1;  // weight times impurity
-  size_t feature = 0, n_left = 0;
-  double left_mean = 0, right_mean = 0;
-  Levels levels{};  // that go left, of a category
-  bool is_missing_left = false, is_found = false, is_of_levels = false;
-};
-
-// What the means of both sides must keep to.
-struct Limits {
-  bool is_bounded = false;
-  int direction = 0;
-  double low = 0, high = 0;
-};
 
 // Rows in the order of every column. rows[place]: where the row stands in TreeRows.
 template <class Index>
@@ -76,63 +54,6 @@ NodeSums summed(const Plan& plan, Sheet<Index>& sheet, Range range) {
   return node;
 }
 
-// The best threshold of a column. The first of equal gains stays: that of the lowest threshold, missing on the right.
-template <class Index, class Gain>
-void scan(const Entry<Index>* entries, size_t n, size_t min_rows, const Limits& limits, Gain gain, Split& best) {
-  using E = Entry<Index>;
-  size_t n_known = n;
-  if (entries[n - 1].rank == E::missing)
-    n_known = std::partition_point(entries, entries + n, [](const E& e) { return e.rank != E::missing; }) - entries;
-  const size_t n_missing = n - n_known;
-  if (n_known == 0 || (n_missing == 0 && entries[0].rank == entries[n - 1].rank)) return;
-  for (const bool is_missing_left : {false, true}) {
-    if (is_missing_left && n_missing == 0) return;
-    gain.start();
-    size_t n_left = 0;
-    if (is_missing_left)
-      for (; n_left < n_missing; ++n_left) gain.add(entries[n_known + n_left].row);
-    // With missing values on the right, all known ones may go left.
-    const size_t n_tried = n_known - (is_missing_left || n_missing == 0 ? 1 : 0);
-    for (size_t i = 0; i < n_tried; ++i) {
-      gain.add(entries[i].row);
-      ++n_left;
-      if (i + 1 < n && entries[i].rank == entries[i + 1].rank) continue;
-      if (n_left < min_rows || n - n_left < min_rows || !gain.beats(best.gain) || !gain.has_sides()) continue;
-      if (limits.is_bounded) {
-        const double means[2] = {gain.left_mean(), gain.right_mean()};
-        if (!is_allowed(limits.direction, means[0], means[1], limits.low, limits.high)) continue;
-        best.left_mean = means[0];
-        best.right_mean = means[1];
-      }
-      best.gain = gain.gain();
-      best.n_left = i + 1;
-      best.is_missing_left = is_missing_left;
-      best.is_found = true;
-    }
-  }
-}
-
-// The best set of levels of a category, by the sums of each level.
-template <class Index, class Score, class Term>
-void scan_levels(const Entry<Index>* entries, Range range, const std::vector<uint32_t>& rows, const double* x,
-                 const std::vector<double>& node, const SplitRules& rules, const Score& score, Term term, Split& best) {
-  const size_t stride = cell_size(score.width);
-  std::vector<double> cells(n_bins * stride, 0.0), work;
-  for (size_t k = 0; k < range.size(); ++k)
-    term(entries[k].row, &cells[level_of(x[rows[entries[k].row]], static_cast<uint8_t>(rules.n_levels)) * stride]);
-  std::vector<uint8_t> met;
-  bins_met(cells.data(), stride, met);
-  BinSplit split;
-  scan_column(score, best.feature, cells.data(), met, node.data(), rules, work, split);
-  best.is_of_levels = true;
-  best.gain = split.gain;
-  best.is_found = split.is_found;
-  best.levels = split.levels;
-  best.is_missing_left = split.is_missing_left;
-  best.left_mean = split.left_value;
-  best.right_mean = split.right_value;
-}
-
 template <class Index>
 class ColumnSearch {
  public:
@@ -162,6 +83,27 @@ class ColumnSearch {
       try_with(PoissonGain(rows_, node_));
     }
     return best;
+  }
+
+  // Whether the columns can be searched side by side.
+  bool are_plain(size_t first, size_t end) const {
+    if (!plan_.has_moments() || rows_.is_weighted || plan_.columns.has_directions()) return false;
+    for (size_t j = first; j < end; ++j)
+      if (plan_.columns.is_levels(j) || sheet_.column(j)[at_.range.end - 1].rank == Entry<Index>::missing) return false;
+    return true;
+  }
+
+  template <size_t width>
+  void best_of(size_t first, std::vector<Split>& splits) const {
+    std::array<const Entry<Index>*, width> columns;
+    for (size_t c = 0; c < width; ++c) {
+      columns[c] = sheet_.column(first + c) + at_.range.begin;
+      splits[first + c].feature = first + c;
+    }
+    const double times = plan_.n_classes > 0 ? 2.0 : 1.0;
+    scan_together<width>(columns, at_.range.size(), plan_.stops.min_rows_leaf, rows_.moment,
+                         tie_share * node_.weight * node_.impurity / times, splits.data() + first);
+    for (size_t c = 0; c < width; ++c) splits[first + c].gain *= times;
   }
 
  private:
@@ -305,7 +247,13 @@ class Grower {
         at.range.size() < 2 * stops.min_rows_leaf)
       return {};
     splits_.assign(sheet_.n_columns, {});
-    each(sheet_.n_columns, [&](size_t j) { splits_[j] = ColumnSearch<Index>(plan_, sheet_, sums, at).best(j); });
+    each((sheet_.n_columns + n_beside - 1) / n_beside, [&](size_t group) {
+      const size_t first = group * n_beside, end = std::min(first + n_beside, sheet_.n_columns);
+      ColumnSearch<Index> columns(plan_, sheet_, sums, at);
+      if (end - first == n_beside && columns.are_plain(first, end))
+        return columns.template best_of<n_beside>(first, splits_);
+      for (size_t j = first; j < end; ++j) splits_[j] = columns.best(j);
+    });
     Split split = best_of(splits_, sums);
     const double decrease = split.gain / plan_.total;
     if (!split.is_found || decrease < stops.min_decrease) return {};
@@ -340,6 +288,9 @@ class Grower {
     const double high = x[sheet_.rows[entries[split.n_left].row]], middle = low / 2 + high / 2;
     return middle >= low && middle < high ? middle : low;
   }
+
+  // Columns that are searched side by side; above the narrow ones threads share them.
+  static constexpr size_t n_beside = sizeof(Index) == 2 ? 4 : 2;
 
   static bool is_in(const Split& split, double x, uint8_t n_levels) {
     const size_t level = level_of(x, n_levels);
@@ -389,18 +340,18 @@ Sheet<Wide> sorted_sheet(const TreeRows& rows, Crew& crew) {
   std::iota(sheet.rows.begin(), sheet.rows.end(), 0);
   sheet.y = rows.y;
   if (rows.is_weighted) sheet.weight = rows.weight;
+  KeySorter sorter;
   crew.for_each_block(rows.n_columns, [&](size_t j) {
     const double* x = rows.column(j);
-    std::vector<Key> keys(rows.n_rows);
-    for (size_t i = 0; i < rows.n_rows; ++i)  // missing values last
-      keys[i] = {std::isnan(x[i]) ? ~0ULL : ordered_bits(x[i]), static_cast<uint32_t>(i)};
-    radix_sort(keys);
     Entry<Wide>* column = sheet.column(j);
-    Wide rank = 0;
-    for (size_t k = 0; k < keys.size(); ++k) {
-      if (k > 0 && keys[k].bits != keys[k - 1].bits) ++rank;
-      column[k] = {keys[k].row, keys[k].bits == ~0ULL ? Entry<Wide>::missing : rank};
-    }
+    const auto bits = [x](size_t i) { return std::isnan(x[i]) ? ~0ULL : ordered_bits(x[i]); };  // missing values last
+    sorter.sort(rows.n_rows, bits, [column](const std::vector<Key>& keys) {
+      Wide rank = 0;
+      for (size_t k = 0; k < keys.size(); ++k) {
+        if (k > 0 && keys[k].bits != keys[k - 1].bits) ++rank;
+        column[k] = {keys[k].row, keys[k].bits == ~0ULL ? Entry<Wide>::missing : rank};
+      }
+    });
   });
   return sheet;
 }

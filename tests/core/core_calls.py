@@ -644,6 +644,27 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, **asked, **sides, "n_classes": 2, "threads": threads(rng)}
 
 
+@call("replay_stumps")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng)
+    n_rounds, n_classes = 3 if d else 0, int(rng.choice([2, 3]))
+    sides = {name: rng.integers(0, n_classes, size=n_rounds) for name in ("left", "right")}
+    asked = {"feature": rng.integers(0, max(d, 1), size=n_rounds), "threshold": vector(rng, n_rounds)}
+    y = rng.integers(0, n_classes, size=n).astype(float)
+    weight = maybe(rng, rng.integers(0, 3, size=n).astype(float))
+    return {
+        "x": x, "y": y, "weight": weight, **asked, **sides, "alpha": vector(rng, n_rounds),
+        "error": rng.uniform(size=n_rounds), "near": np.full(n_rounds, 1e-9), "chosen": int(rng.integers(0, 4)),
+        "n_classes": n_classes, "threads": threads(rng),
+    }  # fmt: skip
+
+
+@call("largest_edges")
+def _(rng: Rng) -> Arguments:
+    x, n, _ = rows(rng)
+    return {"x": x, "signs": rng.normal(size=(n, 4)), "threads": threads(rng)}
+
+
 def _grown(rng: Rng) -> tuple[Arguments, int]:
     x, n, d = rows(rng)
     n_classes = int(rng.choice([0, 2, 3]))

@@ -23,8 +23,10 @@ import numpy as np
 from certifit.data.columns import Array, Columns
 from certifit.models.adaboost.state import BoostTask, PolishedVote, Stump, StumpVote
 from certifit.models.certificate import Certificate, unfinished
+from certifit.runtime import core, n_threads
 from certifit.statistics.residual import TINY, UNIT
 
+SIDE_BY_SIDE = 4  # weights of the rows whose largest edges the core finds at once
 CLAIM = "training error as a share of its bound"
 CLAIM_OF_ROUNDS = "largest deviation of a round from the one derived again, as a share of what rounding allows"
 THEOREM = (
@@ -82,15 +84,24 @@ class BoostingCertificate(Certificate):
 
 @dataclass(frozen=True)
 class _Replay:
-    """The rounds played again. value: the largest deviation as a share of what rounding allows.
+    """The rounds played again by the core, which shares nothing with the search. Weights are known but for a factor.
 
-    weights: three of the rows that bound the margin. last: those after the last round.
+    Per round: weights of the rows called wrong, and of all; first weights of the rows that have lost, and of those
+    whose lead may be 0; the largest value on the left, the smallest on the right. Per row: weights of the hardest
+    round, their sums over all rounds and since the last power of two, those after the last; leads.
     """
 
-    fault: str
-    value: float
-    weights: list[Array]
-    last: Array | None = None
+    wrong: Array
+    total: Array
+    lost: Array
+    drawn: Array
+    below: Array
+    above: Array
+    chosen: Array
+    sum: Array
+    since: Array
+    last: Array
+    leads: Array
 
 
 def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = None) -> BoostingCertificate:
@@ -98,32 +109,39 @@ def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = N
 
     polished: a vote and weights of rows from anywhere, of two classes; margins and edges are measured here.
     """
-    columns = DenseColumns(task)
-    replay = _replay(task, state, columns)
-    if replay.fault:
-        return _certificate(task, state, math.inf, 1.0, fault=replay.fault)
     codes, mass = task.scaled()
-    if _is_unfinished(task, state, columns, codes, replay.last):
+    replay = _replayed(task, state, codes, mass)
+    value, fault = _deviation(task, state, replay, len(codes))
+    if fault:
+        return _certificate(task, state, math.inf, 1.0, fault=fault)
+    if _is_unfinished(task, state, codes, replay.last):
         return _certificate(task, state, math.inf, 1.0, fault=unfinished(state.n_rounds, task.n_estimators))
     first = np.ones(len(codes)) if mass is None else mass
-    votes = state.votes(task.block, task.n_classes)[0]
-    lead = _leads(votes, codes)
-    error = float(first[lead <= 0].sum() / first.sum())
+    error = float(first[replay.leads <= 0].sum() / first.sum())
     if task.n_classes > 2:
-        return _certificate(task, state, replay.value, error)
+        return _certificate(task, state, value, error)
     log_bound = float(state.log_factors(2).sum())
     # The error is a mean of n weights, the product one of as many factors as there are rounds.
     slack = 16 * (len(codes) + state.n_rounds) * UNIT * (1 + abs(log_bound) if math.isfinite(log_bound) else 1)
     value = 0.0 if error == 0 else error * math.exp(-max(log_bound, -700.0))
     total = float(state.alpha.sum())
-    margin = float(lead.min()) / total if total > 0 else 0.0
-    all_weights = replay.weights + ([] if polished is None else _distributions(polished.weights, len(codes)))
-    best = min((columns.largest_edge(weights, 2 * codes - 1) for weights in all_weights), default=1.0)
-    best = min(best + 8 * len(codes) * UNIT, 1.0)
+    margin = float(replay.leads.min()) / total if total > 0 else 0.0
+    best = _best_margin(task, codes, [replay.chosen, replay.sum, replay.since], polished)
     certificate = _certificate(task, state, value * (1 - slack) + TINY, error, math.exp(log_bound), margin, best)
     if polished is None:
         return certificate
-    return replace(certificate, polished=polished, polished_margin=_margin(columns, codes, polished))
+    return replace(certificate, polished=polished, polished_margin=_margin(DenseColumns(task), codes, polished))
+
+
+def _best_margin(task: BoostTask, codes: Array, weights: list[Array], polished: PolishedVote | None) -> float:
+    """What no vote over stumps has a smallest margin above: the least of the largest edges under some weights."""
+    tried = weights + ([] if polished is None else [polished.weights])
+    tried = [of_rows / of_rows.sum() for of_rows in tried if _is_distribution(of_rows, len(codes))]
+    signed = np.zeros((len(codes), SIDE_BY_SIDE))
+    for k, of_rows in enumerate(tried):
+        signed[:, k] = of_rows * (2 * codes - 1)
+    edges = core.largest_edges(task.block.rows, signed, n_threads())
+    return min(float(edges[: len(tried)].min(initial=1.0)) + 8 * len(codes) * UNIT, 1.0)
 
 
 def _certificate(
@@ -144,10 +162,9 @@ def _certificate(
     )  # fmt: skip
 
 
-def _distributions(weights: Array, n_rows: int) -> list[Array]:
-    """Weights of the rows that add up to 1; none where they are not weights."""
-    is_distribution = weights.shape == (n_rows,) and bool((weights >= 0).all()) and 0 < float(weights.sum()) < math.inf
-    return [weights / weights.sum()] if is_distribution else []
+def _is_distribution(weights: Array, n_rows: int) -> bool:
+    """Whether these are weights of the rows, not all 0."""
+    return weights.shape == (n_rows,) and bool((weights >= 0).all()) and 0 < float(weights.sum()) < math.inf
 
 
 def _margin(columns: DenseColumns, codes: Array, vote: PolishedVote) -> float:
@@ -166,82 +183,56 @@ def _rounded(number: float, digits: int, direction: str) -> str:
     return f"{Decimal(number).quantize(Decimal(10) ** -digits, direction):f}"
 
 
-def _replay(task: BoostTask, state: StumpVote, columns: DenseColumns) -> _Replay:
-    codes, mass = task.scaled()
-    weight = np.ones(len(codes)) if mass is None else mass.copy()
-    weight /= weight.sum()
-    first, leads = weight, _Leads(codes, task.n_classes)
-    is_other = [codes != label for label in range(task.n_classes)]  # whether calling a row so is wrong
-    worst, mean, since = 0.0, np.zeros(len(codes)), np.zeros(len(codes))
-    hardest, hardest_error = weight, -1.0
+def _replayed(task: BoostTask, state: StumpVote, codes: Array, mass: Array | None) -> _Replay:
+    first = None if mass is None else mass / mass.sum()
+    stumps = (state.feature, state.threshold, state.left, state.right, state.alpha, state.error)
+    hardest = int(state.error.argmax())
+    return _Replay(
+        **core.replay_stumps(
+            task.block.rows, codes, first, *stumps, _rounding_of_leads(state), hardest, task.n_classes, n_threads()
+        )
+    )
+
+
+def _rounding_of_leads(state: StumpVote) -> Array:
+    """How far the leads after each round, differences of sums of alphas, may be off, here and in the search."""
+    return 8 * np.arange(1, state.n_rounds + 1) * UNIT * (1 + np.cumsum(np.abs(state.alpha)))
+
+
+def _deviation(task: BoostTask, state: StumpVote, replay: _Replay, n_rows: int) -> tuple[float, str]:
+    """The largest deviation of a round as a share of what rounding allows, and what is wrong with one beyond that."""
+    worst, of_rows = 0.0, float(n_rows if task.weight is None else 1.0)
     for j in range(state.n_rounds):
-        is_left = columns.of(int(state.feature[j])) <= state.threshold[j]
-        if not columns.is_halfway(int(state.feature[j]), float(state.threshold[j])):
-            return _Replay(_changed(j, "threshold is not halfway between values of rows"), math.inf, [])
-        left, right, alpha = int(state.left[j]), int(state.right[j]), float(state.alpha[j])
-        is_wrong = np.where(is_left, is_other[left], is_other[right])
-        lead = leads.after(is_left, is_wrong, left, right, alpha)
-        error = float(weight @ is_wrong)
-        allowed = 16 * (len(codes) + 16) * (j + 1) * UNIT
-        off = max(abs(state.error[j] - error) / (error or 1.0), abs(alpha - _alpha(task, error, j)) / 4)
+        if not _is_halfway(float(state.threshold[j]), float(replay.below[j]), float(replay.above[j])):
+            return math.inf, _changed(j, "threshold is not halfway between values of rows")
+        error = float(replay.wrong[j] / replay.total[j])
+        allowed = 16 * (n_rows + 16) * (j + 1) * UNIT
+        off = max(abs(state.error[j] - error) / (error or 1.0), abs(state.alpha[j] - _alpha(task, error, j)) / 4)
+        if not off <= allowed:
+            return math.inf, _changed(j, "error or weight is not that of the rows")
         worst = max(worst, off / allowed)
-        if worst > 1:
-            return _Replay(_changed(j, "error or weight is not that of the rows"), math.inf, [])
-        if not _is_error(float(state.training_error[j]), lead, first, allowed):
-            return _Replay(_changed(j, "training error is not that of the rows"), math.inf, [])
-        since = weight if (j + 1) & j == 0 else since + weight  # since the last power of two
-        mean = mean + weight
-        if error > hardest_error:
-            hardest, hardest_error = weight, error
-        weight = np.where(is_wrong, weight * math.exp(alpha), weight)
-        weight /= weight.sum()
-    weights = [hardest, mean / mean.sum(), since / since.sum()]
-    return _Replay("", worst + TINY, weights if task.n_classes == 2 else [], weight)
+        least = float(replay.lost[j]) / of_rows
+        most = least + float(replay.drawn[j]) / of_rows
+        if not least - allowed <= state.training_error[j] <= most + allowed:
+            return math.inf, _changed(j, "training error is not that of the rows")
+    return worst + TINY, ""
 
 
-def _is_unfinished(
-    task: BoostTask, state: StumpVote, columns: DenseColumns, codes: Array, weight: Array | None
-) -> bool:
+def _is_halfway(threshold: float, below: float, above: float) -> bool:
+    """Whether a threshold is where the search puts it: halfway between two values, or infinite behind all."""
+    if math.isinf(below) or math.isinf(above):
+        return threshold == math.inf
+    return threshold == _middle(below, above)
+
+
+def _is_unfinished(task: BoostTask, state: StumpVote, codes: Array, weight: Array) -> bool:
     """Whether rounds are missing: some stump is better than chance by the weights after the last, and errs."""
     chance = 1 - 1 / task.n_classes
-    if weight is None or state.n_rounds >= task.n_estimators or not 0 < state.error[-1] < chance * (1 - 1e-12):
+    if state.n_rounds >= task.n_estimators or not 0 < state.error[-1] < chance * (1 - 1e-12):
         return False
-    least = columns.least_error(weight, codes, task.n_classes)
+    least = DenseColumns(task).least_error(weight / weight.sum(), codes, task.n_classes)
     near = 16 * (len(codes) + 16) * (state.n_rounds + 1) * UNIT + 1e-12
     return bool(near < least < chance - near)
-
-
-class _Leads:
-    """The leads of all rows, round by round: of two classes, what calls a row right less what calls it wrong."""
-
-    def __init__(self, codes: Array, n_classes: int) -> None:
-        self.codes, self.lead = codes, np.zeros(len(codes))
-        self.votes = None if n_classes == 2 else np.zeros((len(codes), n_classes))
-
-    def after(self, is_left: Array, is_wrong: Array, left: int, right: int, alpha: float) -> Array:
-        """The leads after one more stump."""
-        if self.votes is None:
-            self.lead += np.where(is_wrong, -alpha, alpha)
-            return self.lead
-        self.votes[np.arange(len(is_left)), np.where(is_left, left, right)] += alpha
-        return _leads(self.votes, self.codes)
-
-
-def _leads(votes: Array, codes: Array) -> Array:
-    """By how much the vote for a row's class is above the largest of the others."""
-    rows, labels = np.arange(len(codes)), codes.astype(np.int64)
-    others = votes.copy()
-    others[rows, labels] = -np.inf
-    return np.asarray(votes[rows, labels] - others.max(axis=1))
-
-
-def _is_error(stated: float, leads: Array, first: Array, allowed: float) -> bool:
-    """Whether a training error is that of these leads; a draw is an error, and what may be one may count or not."""
-    size = np.abs(leads)
-    near = allowed * (1 + float(size.max(initial=0.0)))
-    least = float(first @ (leads < -near))
-    most = float(first @ (leads <= near)) if (size <= near).any() else least
-    return least - allowed <= stated <= most + allowed
 
 
 def _changed(round_number: int, what: str) -> str:
@@ -272,7 +263,6 @@ class DenseColumns:
         self.X = X if isinstance(X, np.ndarray) else X.toarray() if isinstance(X, Columns) else np.asarray(X.toarray())
         self.made: dict[int, Array] = {}
         self.orders: dict[int, Array] = {}
-        self.sorted: dict[int, Array] = {}
 
     def of(self, j: int) -> Array:
         """Column j."""
@@ -280,30 +270,10 @@ class DenseColumns:
             self.made[j] = np.ascontiguousarray(self.X[:, j], dtype=np.float64)
         return self.made[j]
 
-    def is_halfway(self, j: int, threshold: float) -> bool:
-        """Whether a threshold is where the search puts it: halfway between two values, or infinite behind all."""
-        x = self._ascending(j)
-        n_left = int(np.searchsorted(x, threshold, side="right"))
-        if n_left in (0, len(x)):
-            return threshold == math.inf
-        return threshold == _middle(float(x[n_left - 1]), float(x[n_left]))
-
     def called(self, stump: Stump) -> Array:
         """The codes of the classes that a stump gives to the rows."""
         feature, threshold, left, right = stump
         return np.where(self.of(feature) <= threshold, left, right)
-
-    def largest_edge(self, weights: Array, signs: Array) -> float:
-        """max |sum_i w_i y_i f(x_i)| over all stumps f of all columns, constants among them."""
-        signed = weights * signs
-        total = float(signed.sum())
-        best = abs(total)
-        for j in range(self.X.shape[1]):
-            order = self._order(j)
-            x = self.of(j)[order]
-            sums = np.cumsum(signed[order])[:-1][x[:-1] < x[1:]]
-            best = max(best, float(np.abs(total - 2 * sums).max(initial=0.0)))
-        return best
 
     def best_stumps(self, weights: Array, signs: Array) -> list[tuple[float, Stump]]:
         """The stump of the largest edge of every column, constants among them; the largest edge first."""
@@ -340,8 +310,3 @@ class DenseColumns:
         if j not in self.orders:
             self.orders[j] = np.argsort(self.of(j))
         return self.orders[j]
-
-    def _ascending(self, j: int) -> Array:
-        if j not in self.sorted:
-            self.sorted[j] = self.of(j)[self._order(j)]
-        return self.sorted[j]
