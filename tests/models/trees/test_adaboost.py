@@ -153,3 +153,73 @@ def test_a_training_error_that_is_not_that_of_the_rows_is_refused(n_classes):
         changed = copy.copy(model)
         changed.vote_ = replace(model.vote_, training_error=errors)
         assert "training error" in changed.certify(X, y).fault
+
+
+def long_table(n_classes: int, n: int = 3000) -> tuple[Any, Any, Any]:
+    """Columns with many values, few, one that most rows have, runs of equal ones, and one alone."""
+    rng = np.random.default_rng(n_classes)
+    mostly = np.where(rng.random(n) < 0.9, 0.5, rng.normal(size=n))
+    X = np.column_stack([
+        rng.normal(size=n), rng.integers(0, 4, n), mostly, rng.normal(size=n).round(1), np.exp(rng.normal(size=n)),
+        np.ones(n),
+    ])  # fmt: skip
+    score = X[:, 0] + X[:, 1] * X[:, 3] + np.log(X[:, 4]) + rng.normal(size=n)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    return X, y, rng.exponential(size=n)
+
+
+def least_of_sorted(X: Any, y: Any, weight: Any) -> float:
+    """The least error of all stumps: what both sides of every cut have beside their heaviest class."""
+    of_class = weight[:, None] * (y[:, None] == np.unique(y))
+    least = [1 - of_class.sum(axis=0).max()]
+    for x in X.T:
+        order = np.argsort(x)
+        left = of_class[order].cumsum(axis=0)[:-1][np.diff(x[order]) > 0]
+        right = of_class.sum(axis=0) - left
+        least += (1 - left.max(axis=1) - right.max(axis=1)).tolist()
+    return float(min(least))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_no_stump_of_a_long_table_is_better_and_threads_change_nothing(n_classes):
+    X, y, weight = long_table(n_classes)
+    fits = []
+    for n_threads in (1, 2, 5):
+        with cf.threads(n_threads):
+            fits.append(cf.AdaBoostClassifier(20).fit(X, y, weight))
+    vote, w = fits[0].vote_, weight / weight.sum()
+    for j in range(vote.n_rounds):
+        called = np.where(X[:, vote.feature[j]] <= vote.threshold[j], vote.left[j], vote.right[j])
+        assert np.isclose(vote.error[j], least_of_sorted(X, y, w), rtol=1e-9)
+        w = np.where(called != y, w * np.exp(vote.alpha[j]), w)
+        w /= w.sum()
+    for other in fits[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(vars(vote).values(), vars(other.vote_).values(), strict=True))
+        assert other.certificate_ == fits[0].certificate_
+    assert fits[0].certificate_.holds
+
+
+def test_the_best_margin_is_the_least_of_the_largest_edges_of_all_stumps():
+    X, y, weight = long_table(2, n=700)
+    model = cf.AdaBoostClassifier(9).fit(X, y, weight)
+    w, tried = weight / weight.sum(), []
+    for called, alpha in zip(stump_calls(model, X), model.vote_.alpha, strict=True):
+        tried.append(w)
+        w = np.where(called != y, w * np.exp(alpha), w)
+        w /= w.sum()
+    hardest = tried[int(model.vote_.error.argmax())]
+    edges = [1 - 2 * least_of_sorted(X, y, w) for w in (hardest, np.mean(tried, axis=0), np.mean(tried[7:], axis=0))]
+    assert min(edges) <= model.certificate_.best_margin <= min(edges) + 1e-11
+
+
+def stump_calls(model: Any, X: Any) -> list[Any]:
+    """What every stump calls the rows."""
+    return [np.where(X[:, j] <= t, left, right) for j, t, left, right in model.vote_.stumps()]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_huge_learning_rates_leave_weights_that_are_numbers(n_classes):
+    X, y, weight = problem(n_classes)
+    model = cf.AdaBoostClassifier(5, learning_rate=1e6).fit(X, y, weight)
+    assert np.isfinite(model.vote_.error).all() and np.isfinite(model.vote_.alpha).all()
+    assert np.isclose(model.vote_.error[0], least_error(X, y, weight / weight.sum()))

@@ -120,14 +120,14 @@ def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = N
     error = float(first[replay.leads <= 0].sum() / first.sum())
     if task.n_classes > 2:
         return _certificate(task, state, value, error)
-    log_bound = float(state.log_factors(2).sum())
+    log_bound = float(state.log_factors().sum())
     # The error is a mean of n weights, the product one of as many factors as there are rounds.
     slack = 16 * (len(codes) + state.n_rounds) * UNIT * (1 + abs(log_bound) if math.isfinite(log_bound) else 1)
-    value = 0.0 if error == 0 else error * math.exp(-max(log_bound, -700.0))
+    value = 0.0 if error == 0 else error * math.exp(-min(max(log_bound, -700.0), 700.0))
     total = float(state.alpha.sum())
     margin = float(replay.leads.min()) / total if total > 0 else 0.0
     best = _best_margin(task, codes, [replay.chosen, replay.sum, replay.since], polished)
-    certificate = _certificate(task, state, value * (1 - slack) + TINY, error, math.exp(log_bound), margin, best)
+    certificate = _certificate(task, state, value * (1 - slack) + TINY, error, float(state.bounds()[-1]), margin, best)
     if polished is None:
         return certificate
     return replace(certificate, polished=polished, polished_margin=_margin(DenseColumns(task), codes, polished))
@@ -196,7 +196,7 @@ def _replayed(task: BoostTask, state: StumpVote, codes: Array, mass: Array | Non
 
 def _rounding_of_leads(state: StumpVote) -> Array:
     """How far the leads after each round, differences of sums of alphas, may be off, here and in the search."""
-    return 8 * np.arange(1, state.n_rounds + 1) * UNIT * (1 + np.cumsum(np.abs(state.alpha)))
+    return np.asarray(8 * np.arange(1, state.n_rounds + 1) * UNIT * (1 + np.cumsum(np.abs(state.alpha))))
 
 
 def _deviation(task: BoostTask, state: StumpVote, replay: _Replay, n_rows: int) -> tuple[float, str]:

@@ -6,6 +6,7 @@ and error_j its weighted error, of weights that add up to 1, in the round that c
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -16,6 +17,7 @@ from certifit.minimise.steps import full_row
 from certifit.models.trees.task import GatheredRows
 from certifit.runtime import core, n_threads
 
+LOG_LARGEST = math.log(np.finfo(np.float64).max)
 Stump = tuple[int, float, int, int]  # column, threshold, class of the rows up to it, class of the others
 
 
@@ -51,15 +53,19 @@ class StumpVote:
         votes, is_finite = core.vote_stumps(columns.rows, *stumps, n_classes, n_threads())
         return votes, is_finite
 
-    def log_factors(self, n_classes: int) -> Array:
+    def log_factors(self) -> Array:
         """log Z_j = log((1 - error) e^(-alpha/2) + error e^(alpha/2)) of two classes; minus infinity of no error."""
         with np.errstate(divide="ignore"):
             first, second = np.log1p(-self.error) - self.alpha / 2, np.log(self.error) + self.alpha / 2
         return np.where(self.error > 0, np.logaddexp(first, second), -np.inf)
 
+    def bounds(self) -> Array:
+        """On the training error after every round, of two classes; no more than float64 holds."""
+        return np.asarray(np.exp(np.minimum(np.cumsum(self.log_factors()), LOG_LARGEST)))
+
     def history(self, names: list[str], n_classes: int) -> list[dict[str, float | str]]:
         """A row per round; the bound is known for two classes."""
-        bounds = np.exp(np.cumsum(self.log_factors(n_classes))) if n_classes == 2 else np.full(self.n_rounds, np.nan)
+        bounds = self.bounds() if n_classes == 2 else np.full(self.n_rounds, np.nan)
         return [
             {
                 **full_row(j + 1, objective=float(bounds[j]), step_size=float(self.alpha[j])),
