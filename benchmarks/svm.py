@@ -146,7 +146,7 @@ def race(
     both, labels = problem(n_rows + 2000, n_columns)
     X, y = np.ascontiguousarray(both[:n_rows], dtype=dtype), labels[:n_rows]
     runs = {name: run for name, run in fits(X, y).items() if name not in but}
-    seconds, models = timed(runs, rounds, ((base, "certify"), (MarginTask, "values")))
+    seconds, models = timed(runs, rounds, ((base, "certify"), (MarginTask, "values"), (MarginTask, "near_values")))
     machine = of_classes(y.astype(float), np.arange(n_rows), np.ones(n_rows))
     kernel, rows = cf.kernels.Gaussian(width_of(X)), X.astype(np.float64)
     for name, model in models.items():
