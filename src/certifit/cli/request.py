@@ -348,7 +348,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
 
 
 COLUMN_BYTES = 45e3  # what comparisons and a report hold of a column, beside its cells
-COLUMN_SECONDS = 4e-3  # what comparisons and a report take for it
+COLUMN_SECONDS = 2e-3  # what comparisons and a report take for it
 
 
 def _check_width(n_columns: int, is_quiet: bool) -> None:
