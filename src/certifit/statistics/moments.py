@@ -234,8 +234,8 @@ def refuse_small_spreads(spreads: Array, names: Sequence[str]) -> None:
     small = np.flatnonzero(spreads < np.finfo(np.float64).tiny)
     if len(small):
         raise ValueError(
-            f"The standard deviation of {names[int(small[0])]!r} is too small for float64: its data differ by less than "
-            "2e-308. Multiply it by 1e200 or so, or use standardize=False."
+            f"The standard deviation of {names[int(small[0])]!r} is too small for float64: its data differ by less "
+            "than 2e-308. Multiply it by 1e200 or so, or use standardize=False."
         )
 
 
