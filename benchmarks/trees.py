@@ -268,14 +268,14 @@ def main() -> None:
         print(json.dumps(child(json.loads(sys.argv[2]), sys.argv[3])))
         return
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("races", nargs="*", default=list(RACES), choices=[*RACES, "seeds"])
+    parser.add_argument("races", nargs="*", choices=[*RACES, "seeds"], help="all but `seeds` where none is named")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of `seeds`")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--libraries", default="", help="that run beside ours; all where none is named")
     asked = parser.parse_args()
-    for name in asked.races:
+    for name in asked.races or RACES:
         if name == "seeds":
             seeds(asked.rows, asked.seeds)
         else:

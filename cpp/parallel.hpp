@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -19,6 +21,71 @@ namespace certifit {
 
 struct Interrupted : std::exception {
   const char* what() const noexcept override { return "interrupted"; }
+};
+
+// Where one thread offers jobs and others help. A job is open until its owner finds no block left: helpers inside are
+// waited for; one that comes later, because others want the processor, finds the door closed and delays nobody.
+class Workshop {
+ public:
+  void share(const std::function<void()>& job) {
+    job_ = &job;
+    state_.store((number_of(state_.load()) + 1) << 32 | is_open);
+    wake();
+    job();
+    state_.fetch_and(~is_open);
+    wait_until([this] { return n_inside(state_.load()) == 0; });
+  }
+
+  void close() {
+    is_closed_.store(true);
+    wake();
+  }
+
+  // Takes part in every job from now on, until the workshop is closed.
+  void help() {
+    for (uint64_t seen = 0; !is_closed_.load();) {
+      uint64_t now = state_.load();
+      while ((now & is_open) && number_of(now) != seen && !state_.compare_exchange_weak(now, now + 1)) {
+      }
+      if ((now & is_open) && number_of(now) != seen) {
+        (*job_)();
+        if (n_inside(state_.fetch_sub(1)) == 1) wake();
+      }
+      seen = number_of(now);
+      wait_until([&] { return number_of(state_.load()) != seen || is_closed_.load(); });
+    }
+  }
+
+ private:
+  // What is waited for often comes at once: a thread looks a while before it sleeps. Not std::atomic's wait, which
+  // gives the processor away first: where others want it, every loop then costs a slice of their time.
+  template <class Ready>
+  void wait_until(Ready ready) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::microseconds(100);
+    while (!ready())
+      if (std::chrono::steady_clock::now() > patience) {
+        std::unique_lock<std::mutex> hold(asleep_);
+        return awake_.wait(hold, ready);
+      }
+  }
+
+  // With the lock taken once, a thread that has looked in vain is asleep and hears the call.
+  void wake() {
+    {
+      std::lock_guard<std::mutex> hold(asleep_);
+    }
+    awake_.notify_all();
+  }
+
+  static constexpr uint64_t is_open = uint64_t{1} << 31;
+  static uint64_t n_inside(uint64_t state) { return state & (is_open - 1); }
+  static uint64_t number_of(uint64_t state) { return state >> 32; }
+
+  const std::function<void()>* job_ = nullptr;
+  std::atomic<uint64_t> state_{0};  // number of the job << 32, whether it is open, helpers inside
+  std::atomic<bool> is_closed_{false};
+  std::mutex asleep_;
+  std::condition_variable awake_;
 };
 
 // The calling thread asks `poll` now and then whether to stop (Ctrl-C); the others only look at the flag.
@@ -38,11 +105,9 @@ class Crew {
     return !stop_.load(std::memory_order_relaxed);
   }
 
-  ~Crew() {
-    is_over_.store(true);
-    call();
-    for (auto& helper : helpers_) helper.join();
-  }
+  ~Crew() { workshop_->close(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
 
   size_t n_threads() const { return static_cast<size_t>(n_threads_); }
 
@@ -66,7 +131,7 @@ class Crew {
       run();
     } else {
       hire(std::min(n_threads(), n_blocks) - 1);
-      share(run);
+      workshop_->share(run);
       is_shared_.store(false);
     }
     if (failure) std::rethrow_exception(failure);
@@ -74,53 +139,23 @@ class Crew {
   }
 
  private:
-  // Helpers stay until the call ends: many short loops do not start threads again and again.
+  // Helpers stay until the call ends: many short loops do not start threads again and again. They are not joined: one
+  // that has not begun yet must not hold up the end, and all that it touches is the workshop.
   void hire(size_t n_helpers) {
     try {
-      while (helpers_.size() < n_helpers) helpers_.emplace_back([this, seen = turn_.load()] { help(seen); });
+      for (; n_helpers_ < n_helpers; ++n_helpers_) std::thread([shop = workshop_] { shop->help(); }).detach();
     } catch (const std::system_error&) {
       // The system gives no more threads: those already started and this one do the work.
     }
   }
 
-  void share(const std::function<void()>& run) {
-    job_ = &run;
-    n_busy_.store(static_cast<uint32_t>(helpers_.size()));
-    call();
-    run();
-    for (uint32_t busy; (busy = n_busy_.load()) != 0;) wait_while(n_busy_, busy);
-  }
-
-  void call() {
-    turn_.fetch_add(1);
-    turn_.notify_all();
-  }
-
-  void help(uint32_t seen) {
-    for (;;) {
-      wait_while(turn_, seen);
-      ++seen;
-      if (is_over_.load()) return;
-      (*job_)();
-      if (n_busy_.fetch_sub(1) == 1) n_busy_.notify_all();
-    }
-  }
-
-  // The next loop often begins at once: a thread looks for it a while before it sleeps.
-  static void wait_while(std::atomic<uint32_t>& number, uint32_t value) {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
-    while (number.load() == value)
-      if (std::chrono::steady_clock::now() > patience) return number.wait(value);
-  }
-
   int n_threads_;
   std::function<bool()> poll_;
-  std::atomic<bool> stop_{false}, is_shared_{false}, is_over_{false};
+  std::atomic<bool> stop_{false}, is_shared_{false};
   std::thread::id caller_ = std::this_thread::get_id();
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
-  std::vector<std::thread> helpers_;
-  const std::function<void()>* job_ = nullptr;
-  std::atomic<uint32_t> turn_{0}, n_busy_{0};
+  std::shared_ptr<Workshop> workshop_ = std::make_shared<Workshop>();
+  size_t n_helpers_ = 0;
 };
 
 // Sums states in a binary tree over block numbers: node (l, i) = node (l-1, 2i) + node (l-1, 2i+1),
