@@ -117,7 +117,8 @@ def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = N
     if _is_unfinished(task, state, codes, replay.last):
         return _certificate(task, state, math.inf, 1.0, fault=unfinished(state.n_rounds, task.n_estimators))
     first = np.ones(len(codes)) if mass is None else mass
-    error = float(first[replay.leads <= 0].sum() / first.sum())
+    # A lead that rounding may have made of a draw counts as one.
+    error = float(first[replay.leads <= _rounding_of_leads(state)[-1]].sum() / first.sum())
     if task.n_classes > 2:
         return _certificate(task, state, value, error)
     log_bound = float(state.log_factors().sum())
