@@ -33,6 +33,7 @@ _INTERRUPTED = "interrupted. Nothing was left half written."
 class Commands(click.Group):
     """A group of commands whose return value is the exit code."""
 
+    # click's has more arguments, and returns where it does not exit
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run a command and exit."""
         for stream in (sys.stdout, sys.stderr):

@@ -357,8 +357,8 @@ def _without_combinations(source: Source, best: Remainders, refined: Remainders,
         zero[:] = True
     else:
         for i in np.flatnonzero(~zero):
-            found = _small_fractions(source, refined, int(i), fit_intercept)
-            exact |= {} if found is None else {int(i): found}
+            relation = _small_fractions(source, refined, int(i), fit_intercept)
+            exact |= {} if relation is None else {int(i): relation}
     zero[list(exact)] = True
     new = zero & ~best.is_exact
     told = refined._told(exact)
@@ -374,15 +374,15 @@ def _exact_relations(source: Source, best: Remainders, fit_intercept: bool) -> d
     X = rows.toarray() if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
     basis = np.column_stack([np.ones((len(X), int(fit_intercept))), X[:, best.kept]])
     spanned, offset = exact_combinations(basis, X[:, best.columns]), int(fit_intercept)
-    scale, found = [Fraction(unit) for unit in best.scale.tolist()], {}
+    scale, relations = [Fraction(unit) for unit in best.scale.tolist()], {}
     for i in np.flatnonzero(spanned & ~best.is_exact).tolist():
         j = int(best.columns[i])
         multiples = exact_multiples(basis, X[:, j])
         times = [Fraction(0)] * best.n_columns
         for k, multiple in zip(best.kept.tolist(), multiples[offset:], strict=True):
             times[k] = multiple * scale[j] / scale[k]
-        found[i] = times, multiples[0] * scale[j] if offset else Fraction(0)
-    return found
+        relations[i] = times, multiples[0] * scale[j] if offset else Fraction(0)
+    return relations
 
 
 def _small_fractions(source: Source, refined: Remainders, i: int, fit_intercept: bool) -> Relation | None:

@@ -163,19 +163,19 @@ def _scores_of(stretch: Block, scaling: Scaling, point: Array) -> tuple[Array, t
 
 
 def _pearson_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
-    scores, own = _scores_of(stretch, scaling, point)
-    odds = np.exp(scores - scores[own][:, None])
-    odds[own] = 0.0
+    scores, labelled = _scores_of(stretch, scaling, point)
+    odds = np.exp(scores - scores[labelled][:, None])
+    odds[labelled] = 0.0
     rows = odds.sum(axis=1)
     rows = rows if stretch.weight is None else np.where(stretch.weight > 0, rows, 0.0)
     return Sums((value_sums(stretch, rows, scaling.weight_scale, block_rows, (None, 1)),))
 
 
 def _squares_of_stretch(stretch: Block, scaling: Scaling, point: Array, is_frequency: bool, block_rows: int) -> Sums:
-    scores, own = _scores_of(stretch, scaling, point)
+    scores, labelled = _scores_of(stretch, scaling, point)
     slopes = np.exp(scores - scores.max(axis=1, keepdims=True))
     slopes /= slopes.sum(axis=1, keepdims=True)
-    slopes[own] -= 1.0
+    slopes[labelled] -= 1.0
     times = 1.0 if is_frequency or stretch.weight is None else stretch.weight
     low, high = np.triu_indices(point.shape[1] - 1)
     squares = tuple(slopes[:, k] * slopes[:, j] * times for k, j in zip(low + 1, high + 1, strict=True))

@@ -34,18 +34,22 @@ def refitted(model: cf.LogisticRegression, X: np.ndarray, y: np.ndarray, cv: Str
     return np.array(losses)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"standardize": True}, {"fit_intercept": False},
-                                        {"class_weight": "balanced"}])  # fmt: skip
-@pytest.mark.parametrize("shape", [(32, 60, 4), (40, 6, 3), (24, 210, 2), (30, 202, 3)])
-def test_scores_are_those_of_refits(shape, parameters):
-    X, y = table(*shape)
-    cv = StratifiedKFold(4, shuffle=True, random_state=0)
+def folds_are_refits(X: np.ndarray, y: np.ndarray, parameters: dict, n_splits: int, rtol: float) -> None:
+    """Every alpha's loss on every held-out fold is that of a fit to the other folds."""
+    cv = StratifiedKFold(n_splits, shuffle=True, random_state=0)
     model = cf.LogisticRegression(**parameters)
     search = cf.CrossValidated(model, {"alpha": ALPHAS}, cv=cv, scoring="neg_log_loss").fit(X, y)
     for at, alpha in enumerate(ALPHAS):
         of_refits = refitted(cf.LogisticRegression(alpha, **parameters), X, y, cv)
-        of_folds = [-search.cv_results_[f"split{s}_test_score"][at] for s in range(4)]
-        np.testing.assert_allclose(of_folds, of_refits, rtol=1e-4)
+        of_folds = [-search.cv_results_[f"split{s}_test_score"][at] for s in range(n_splits)]
+        np.testing.assert_allclose(of_folds, of_refits, rtol=rtol)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"standardize": True}, {"fit_intercept": False},
+                                        {"class_weight": "balanced"}])  # fmt: skip
+@pytest.mark.parametrize("shape", [(32, 60, 4), (40, 6, 3), (24, 210, 2), (30, 202, 3)])
+def test_scores_are_those_of_refits(shape, parameters):
+    folds_are_refits(*table(*shape), parameters, n_splits=4, rtol=1e-4)
 
 
 def test_weights_of_rows_count():
@@ -72,13 +76,9 @@ def folds_of(model: cf.LogisticRegression, X: np.ndarray, codes: np.ndarray, cla
 def test_an_l1_penalty_factors_and_bounds_share_fits_too(parameters):
     X, y = table(60, 6, 3)
     classes, codes = np.unique(y, return_inverse=True)
-    model, cv = cf.LogisticRegression(**parameters), StratifiedKFold(3, shuffle=True, random_state=0)
+    model = cf.LogisticRegression(**parameters)
     assert isinstance(folds_of(model, X, codes, classes, [{"alpha": alpha} for alpha in ALPHAS]), RowFolds)
-    search = cf.CrossValidated(model, {"alpha": ALPHAS}, cv=cv, scoring="neg_log_loss").fit(X, y)
-    for at, alpha in enumerate(ALPHAS):
-        of_refits = refitted(cf.LogisticRegression(alpha, **parameters), X, y, cv)
-        of_folds = [-search.cv_results_[f"split{s}_test_score"][at] for s in range(3)]
-        np.testing.assert_allclose(of_folds, of_refits, rtol=1e-7)
+    folds_are_refits(X, y, parameters, n_splits=3, rtol=1e-7)
 
 
 def test_the_default_alphas_of_an_l1_penalty_begin_where_all_weights_are_0():

@@ -34,7 +34,7 @@ class ShownAs(str):
 
     typed: str
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # one argument more than str has
         return str(self), self.typed
 
     def __repr__(self) -> str:

@@ -212,7 +212,7 @@ class Date(TableColumn):
     kind = "date"
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]  # a constant in other kinds
         """Only its own family."""
         return (self.family,)
 

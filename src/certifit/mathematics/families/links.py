@@ -284,7 +284,7 @@ class Power(Link):
             raise ValueError(f"The exponent of a power link must be a number other than 0. Got {self.exponent!r}.")
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # a constant in other links
         """The name in LINKS, or power and its exponent."""
         return _POWERS.get(self.exponent, f"power({self.exponent:g})")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,9 +38,9 @@ class Formed(Kernel):
         return rows, rows if Z is X else dense(Z)
 
     @property
+    @abstractmethod
     def form(self) -> Form:
         """The kernel as the core knows it: its kind, a constant and a degree."""
-        raise NotImplementedError
 
     def matrix(self, X: Array, Z: Array | None = None) -> Array:
         """k(x_i, z_j) of all points; symmetric where Z is not given."""

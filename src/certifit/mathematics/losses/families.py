@@ -105,17 +105,17 @@ class ResponseLoss(ScoreLoss):
     link: Link
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]  # a constant in other losses
         """Of the pair."""
         return f"the {self.family.name} loss with the {self.link.name} link"
 
     @property
-    def legal(self) -> str:  # type: ignore[override]
+    def legal(self) -> str:  # type: ignore[override]  # a constant in other losses
         """What a target may be, in words."""
         return self.family.legal
 
     @property
-    def is_convex(self) -> bool:  # type: ignore[override]
+    def is_convex(self) -> bool:  # type: ignore[override]  # a constant in other losses
         """Proven; False where it is not, or not known."""
         return self.link == self.family.canonical_link or (self.family.name, self.link.name) in _CONVEX
 

@@ -66,12 +66,12 @@ class Loss(ScoreLoss):
         self._name = name
 
     @property
-    def has_curvature(self) -> bool:  # type: ignore[override]
+    def has_curvature(self) -> bool:  # type: ignore[override]  # a constant in other losses
         """Whether solvers may ask for one."""
         return self._curvature is not None
 
     @property
-    def is_convex(self) -> bool:  # type: ignore[override]
+    def is_convex(self) -> bool:  # type: ignore[override]  # a constant in other losses
         """Not refuted on the points that were tried."""
         return not self.refutation
 

@@ -397,8 +397,8 @@ class PartRounds(Rounds):
     def residuals(self, k: int) -> tuple[Array, Array, Array]:
         """Of the rows drawn: held here as a whole."""
         reads = ("y", "weight", "scores", "drawn", f"leaf {k}")
-        found = list(self.parts.map(partial(residuals_of, k=k), reads))
-        residual, weight, leaves = (np.concatenate(column) for column in zip(*found, strict=True))
+        of_parts = list(self.parts.map(partial(residuals_of, k=k), reads))
+        residual, weight, leaves = (np.concatenate(column) for column in zip(*of_parts, strict=True))
         return residual, weight, leaves
 
     def advance(self, values: Sequence[Array]) -> tuple[float, float]:

@@ -109,15 +109,15 @@ class BoostingTask(GatheredRows):
     def facts(self) -> dict[str, float]:
         """Rows, their weight, and mean and standard deviation of a number: sums that rows in passes have too."""
         if self.passed is not None:
-            found = self.passed.moments(self.y_unit, self.weight_unit)
+            moments = self.passed.moments(self.y_unit, self.weight_unit)
         else:
             size = self.source.rows_of_stretch()
-            found = moments_of_memory(self.gathered, size, self.n_classes, self.y_unit, self.weight_unit)
-        facts = {"n_rows": self.n_rows, "sum_weight": found.mass * self.weight_unit}
+            moments = moments_of_memory(self.gathered, size, self.n_classes, self.y_unit, self.weight_unit)
+        facts = {"n_rows": self.n_rows, "sum_weight": moments.mass * self.weight_unit}
         if self.n_classes:
             return facts
-        spread = math.sqrt(found.squares / found.mass)
-        return facts | {"target_mean": found.mean * self.y_unit, "target_sd": spread * self.y_unit}
+        spread = math.sqrt(moments.squares / moments.mass)
+        return facts | {"target_mean": moments.mean * self.y_unit, "target_sd": spread * self.y_unit}
 
     @cached_property
     def rows(self) -> DistinctRows:

@@ -163,9 +163,9 @@ class _Training:
         of_class = np.eye(len(places))[:, codes] * weight[trained]
         sums = of_class.sum(axis=1)
         means = of_class @ rows.X[trained] / sums[:, None]
-        given = checked_priors("priors", model.priors, model.classes_)
+        asked = checked_priors("priors", model.priors, model.classes_)
         spreads = column_spreads(rows.X[trained], weight[trained] / sums.sum())
-        priors = sums / sums.sum() if given is None else given
+        priors = sums / sums.sum() if asked is None else asked
         return _Training(rows, trained, codes, weight[trained], means, spreads, priors)
 
     def classes(self, model: GaussianDiscriminant, inverse: Array) -> WideClasses:

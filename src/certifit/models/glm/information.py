@@ -156,8 +156,8 @@ def _own(task: GlmOrSoftmaxTask, matrix: Array) -> Array:
     kept = slice(None) if task.fit_intercept else slice(-1)
     if matrix.ndim == 2:
         return matrix[kept, kept]
-    own = matrix[:, kept, :, kept]
-    return np.ascontiguousarray(own).reshape(own.shape[0] * own.shape[1], -1)
+    blocks = matrix[:, kept, :, kept]
+    return np.ascontiguousarray(blocks).reshape(blocks.shape[0] * blocks.shape[1], -1)
 
 
 def _in_user_units(task: GlmOrSoftmaxTask, scaled: Array) -> Array:

@@ -157,8 +157,8 @@ def _fits_of_columns(
             point = kinked.point
         state = at.to_state(point)
         tables[place] = rows.X @ state.coef.T + state.intercept
-    found = [tables[place] for place in range(len(alphas))]
-    return found if all(np.isfinite(table).all() for table in found) else None
+    in_order = [tables[place] for place in range(len(alphas))]
+    return in_order if all(np.isfinite(table).all() for table in in_order) else None
 
 
 FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the one before

@@ -79,11 +79,11 @@ class KernelLMS(KernelModel[LmsTask, LmsState], Regressor[LmsTask, LmsState]):
         self.max_iter = max_iter
         self.max_time = max_time
 
-    def fit(self, X: UserRows, y: UserTarget = None) -> Self:  # type: ignore[override]
+    def fit(self, X: UserRows, y: UserTarget = None) -> Self:  # type: ignore[override]  # takes no weights
         """Fit to rows X and target y (arrays, sparse matrices, data frames), or to a scan that carries its target."""
         return self._fit(X, y)
 
-    def certify(self, X: UserRows, y: UserTarget = None) -> Certificate:  # type: ignore[override]
+    def certify(self, X: UserRows, y: UserTarget = None) -> Certificate:  # type: ignore[override]  # takes no weights
         """The certificate of this model recomputed on data; no solver takes part."""
         return self._certify(X, y)
 

@@ -250,8 +250,8 @@ class CommonUnits:
         at[d] = d + 1
         mean = statistic.sums[d, at] / total if fit_intercept else np.zeros(d + 1)
         about = statistic.sums[at[:, None], at] / total - mean[:, None] * mean
-        own = about.diagonal()
-        variance = own * (own > NO_SPREAD * statistic.sums.diagonal()[at] / total)
+        squares = about.diagonal()
+        variance = squares * (squares > NO_SPREAD * statistic.sums.diagonal()[at] / total)
         is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
         about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
         square = float(variance[d])

@@ -216,7 +216,7 @@ class Perceptron(Classifier[PerceptronTask, Weights]):
             return certificate
         return certify(task, state, self.n_updates_, self.cycle_, certificate.separation, self._witness(task, None))
 
-    def certify(  # type: ignore[override]
+    def certify(  # type: ignore[override]  # takes no weights
         self, X: UserRows, y: UserTarget = None, *, tight: bool | None = None
     ) -> Certificate:
         """The certificate of this model recomputed on data; no epoch takes part.

@@ -118,11 +118,11 @@ def _search(plan: ClassPlan, nodes: Sequence[_Node]) -> None:
     """The numbers of nodes whose histograms are known, and their best splits."""
     for node in nodes:
         assert node.words is not None
-        found = core.class_splits(
+        splits = core.class_splits(
             node.words[None], np.array([node.depth]), len(plan.edges), plan.criterion, plan.n_classes, *plan.stops,
             plan.n_levels, plan.total, plan.is_weighted, n_threads(),
         )  # fmt: skip
-        node.numbers = {name: array[0] for name, array in found.items()}
+        node.numbers = {name: array[0] for name, array in splits.items()}
 
 
 def _histograms(parts: Parts, plan: ClassPlan, nodes: list[_Node], wanted: list[int]) -> Array:

@@ -244,8 +244,8 @@ class TreeTask(GatheredRows):
             return self.splitting.edges
         n_levels = self.splitting.columns.n_levels
         if self.passed is not None:
-            found = self.passed.edges(int(self.splitting.max_bins), n_levels)
-            return self.refuse() if found is None else found
+            edges_of_passes = self.passed.edges(int(self.splitting.max_bins), n_levels)
+            return self.refuse() if edges_of_passes is None else edges_of_passes
         y, weight = self.scaled()
         if self.streamed is not None:
             return self.streamed.edges(self.distinct, int(self.splitting.max_bins), n_levels)
