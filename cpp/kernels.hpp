@@ -4,14 +4,10 @@
 
 #include <cstddef>
 
+#include "gemm.hpp"
 #include "parallel.hpp"
 
 namespace certifit {
-
-// sgemm or dgemm of Fortran: column-major, every argument by address.
-template <class T>
-using GemmOf = void (*)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*, T*, int*);
-using Gemm = GemmOf<double>;
 
 // What becomes of the inner product g of two rows.
 struct KernelForm {

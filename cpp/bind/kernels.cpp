@@ -2,43 +2,23 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 
 #include "../narrow.hpp"
 #include "../pages.hpp"
-#include "check.hpp"
+#include "gemm.hpp"
+#include "kernel_form.hpp"
 
 namespace certifit {
 namespace {
 
 using namespace nb::literals;
 
-// scipy.linalg.cython_blas has its functions as capsules that are named by their signature.
-template <class T = double>
-GemmOf<T> gemm_of(const nb::capsule& capsule) {
-  const char* name = capsule.name();
-  const char* number = std::is_same_v<T, float> ? "cython_blas_s *" : "cython_blas_d *";
-  check(name != nullptr && std::strncmp(name, "void (char *, char *, int *, int *, int *, ", 43) == 0 &&
-            std::strstr(name, number) != nullptr,
-        std::is_same_v<T, float> ? "sgemm must be the capsule of scipy.linalg.cython_blas"
-                                 : "dgemm must be the capsule of scipy.linalg.cython_blas");
-  return reinterpret_cast<GemmOf<T>>(capsule.data());
-}
-
 template <class A>
 auto dense(const char* name, const A& a) -> MatrixOf<std::remove_cv_t<std::remove_pointer_t<decltype(a.data())>>> {
   const size_t limit = (size_t{1} << 31) - 1;
   check(a.shape(0) <= limit && a.shape(1) <= limit, std::string(name) + " has 2^31 rows or columns or more");
   return {a.data(), a.shape(0), a.shape(1)};
-}
-
-KernelForm form_of(const std::string& kind, double constant, int degree) {
-  check(degree >= 0, "degree must be >= 0");
-  if (kind == "gaussian") return {KernelForm::Kind::gaussian};
-  if (kind == "linear") return {KernelForm::Kind::linear};
-  check(kind == "polynomial", "unknown kind of kernel: " + kind);
-  return {KernelForm::Kind::polynomial, constant, degree};
 }
 
 // An array of NumPy's that is filled before it is returned.
@@ -55,7 +35,7 @@ nb::object filled(size_t n_rows, size_t n_columns, Fill fill) {
 template <class T>
 nb::object matrix_py(nb::capsule dgemm, const std::string& kind, double constant, int degree, Matrix X, Matrix Z,
                      int threads) {
-  const Gemm gemm = gemm_of(dgemm);
+  const Gemm gemm = gemm_of<double>(dgemm);
   const KernelForm form = form_of(kind, constant, degree);
   const DenseMatrix x = dense("X", X), z = dense("Z", Z);
   check_size("a row of Z", z.n_columns, x.n_columns);
@@ -65,7 +45,7 @@ nb::object matrix_py(nb::capsule dgemm, const std::string& kind, double constant
 
 nb::object times_py(nb::capsule dgemm, const std::string& kind, double constant, int degree, Matrix X, Matrix Z,
                     Matrix V, int threads) {
-  const Gemm gemm = gemm_of(dgemm);
+  const Gemm gemm = gemm_of<double>(dgemm);
   const KernelForm form = form_of(kind, constant, degree);
   const DenseMatrix x = dense("X", X), z = dense("Z", Z), v = dense("V", V);
   check_size("a row of Z", z.n_columns, x.n_columns);

@@ -3,7 +3,8 @@
 #include <mutex>
 
 #include "../margin/working_set.hpp"
-#include "check.hpp"
+#include "gemm.hpp"
+#include "kernel_form.hpp"
 
 namespace certifit {
 namespace {
@@ -21,22 +22,6 @@ struct HeldPool {
 };
 
 constexpr const char* pool_name = "certifit.KernelPool";
-
-template <class Real>
-margin::GemmOf<Real> gemm_of(const nb::capsule& capsule) {
-  const char* name = capsule.name();
-  check(name != nullptr && std::strncmp(name, "void (char *, char *, int *, int *, int *, ", 43) == 0,
-        "gemm must be the capsule of scipy.linalg.cython_blas");
-  return reinterpret_cast<margin::GemmOf<Real>>(capsule.data());
-}
-
-KernelForm form_of(const std::string& kind, double constant, int degree) {
-  check(degree >= 0, "degree must be >= 0");
-  if (kind == "gaussian") return {KernelForm::Kind::gaussian};
-  if (kind == "linear") return {KernelForm::Kind::linear};
-  check(kind == "polynomial", "unknown kind of kernel: " + kind);
-  return {KernelForm::Kind::polynomial, constant, degree};
-}
 
 nb::capsule held(std::unique_ptr<HeldPool> pool) {
   return nb::capsule(pool.release(), pool_name, [](void* p) noexcept { delete static_cast<HeldPool*>(p); });

@@ -1,9 +1,8 @@
 #include "../network/network.hpp"
 
 #include <algorithm>
-#include <cstring>
 
-#include "check.hpp"
+#include "gemm.hpp"
 
 namespace certifit {
 namespace {
@@ -14,18 +13,6 @@ template <class T>
 using VectorOf = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using MatrixOf = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// scipy.linalg.cython_blas has its functions as capsules that are named by their signature.
-template <class T>
-GemmOf<T> gemm_of(const nb::capsule& capsule) {
-  const char* name = capsule.name();
-  const bool is_double = sizeof(T) == sizeof(double);
-  const char* wanted = is_double ? "void (char *, char *, int *, int *, int *, __pyx_t_5scipy_6linalg_11cython_blas_d"
-                                 : "void (char *, char *, int *, int *, int *, __pyx_t_5scipy_6linalg_11cython_blas_s";
-  check(name != nullptr && std::strncmp(name, wanted, std::strlen(wanted)) == 0,
-        "gemm must be the capsule of scipy.linalg.cython_blas for numbers of this kind");
-  return reinterpret_cast<GemmOf<T>>(capsule.data());
-}
 
 NetworkLayout layout_of(const Indices& sizes, bool has_biases, bool has_output_bias, const std::string& activation,
                         double slope) {

@@ -12,9 +12,6 @@
 
 namespace certifit::margin {
 
-template <class Real>
-using GemmOf = void (*)(char*, char*, int*, int*, int*, Real*, Real*, int*, Real*, int*, Real*, Real*, int*);
-
 // The rows of one problem in `Real`. The matrix is that of a kernel form of points, or it is given whole.
 template <class Real>
 class KernelPool {

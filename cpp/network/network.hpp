@@ -7,14 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "../gemm.hpp"
 #include "../loss.hpp"
 #include "../parallel.hpp"
 
 namespace certifit {
-
-// sgemm or dgemm of Fortran.
-template <class T>
-using GemmOf = void (*)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*, T*, int*);
 
 enum class Activation { identity, sigmoid, tanh, relu };  // relu(z) = max(z, slope z); its derivative at 0 is the slope
 
