@@ -235,6 +235,15 @@ nb::object array_of(std::vector<T>&& values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), 1, shape, owner));
 }
 
+// One number of every item.
+template <class T, class Item, class Get>
+nb::object array_of(const std::vector<Item>& items, Get get) {
+  std::vector<T> values;
+  values.reserve(items.size());
+  for (const Item& item : items) values.push_back(static_cast<T>(get(item)));
+  return array_of(std::move(values));
+}
+
 template <size_t ndim>
 nb::ndarray<nb::numpy, double, nb::ndim<ndim>> to_numpy(std::vector<double>&& values, const size_t (&shape)[ndim]) {
   auto* kept = new std::vector<double>(std::move(values));

@@ -88,11 +88,6 @@ nb::object newton_splits_py(Words words, Words sums, Matrix bounds, Flags n_bins
     leaves.push_back(
         {words.data() + s * words.shape(1), sums.data() + 2 * s, bounds.data()[2 * s], bounds.data()[2 * s + 1]});
   const auto splits = run(threads, [&](Crew& crew) { return best_splits(leaves, tried, plan, all, crew); });
-  const auto of_splits = [&]<class T>(T, auto get) {
-    std::vector<T> values;
-    for (const LevelSplit& split : splits) values.push_back(static_cast<T>(get(split)));
-    return array_of(std::move(values));
-  };
   std::vector<uint64_t> sets;
   std::vector<int64_t> lefts;
   std::vector<double> within;
@@ -102,11 +97,11 @@ nb::object newton_splits_py(Words words, Words sums, Matrix bounds, Flags n_bins
     within.insert(within.end(), split.bounds, split.bounds + 4);
   }
   nb::dict out;
-  out["is_found"] = of_splits(uint8_t{}, [](const LevelSplit& split) { return split.is_found; });
-  out["gain"] = of_splits(double{}, [](const LevelSplit& split) { return split.gain; });
-  out["feature"] = of_splits(int64_t{}, [](const LevelSplit& split) { return split.column; });
-  out["bin"] = of_splits(int64_t{}, [](const LevelSplit& split) { return split.is_found ? split.bin : 0; });
-  out["is_missing_left"] = of_splits(uint8_t{}, [](const LevelSplit& split) { return split.is_missing_left; });
+  out["is_found"] = array_of<uint8_t>(splits, [](const LevelSplit& split) { return split.is_found; });
+  out["gain"] = array_of<double>(splits, [](const LevelSplit& split) { return split.gain; });
+  out["feature"] = array_of<int64_t>(splits, [](const LevelSplit& split) { return split.column; });
+  out["bin"] = array_of<int64_t>(splits, [](const LevelSplit& split) { return split.is_found ? split.bin : 0; });
+  out["is_missing_left"] = array_of<uint8_t>(splits, [](const LevelSplit& split) { return split.is_missing_left; });
   out["levels"] = matrix_of(std::move(sets), n, 4);
   out["left"] = matrix_of(std::move(lefts), n, 2);
   out["bounds"] = matrix_of(std::move(within), n, 4);

@@ -87,11 +87,6 @@ nb::object class_splits_py(ClassWords words, Depths depth, size_t n_columns, con
                        total,
                        is_weighted};
   const auto nodes = run(threads, [&](Crew& crew) { return class_splits(words.data(), depth.data(), n, plan, crew); });
-  const auto of_nodes = [&]<class T>(T, auto get) {
-    std::vector<T> values;
-    for (const ClassNode& node : nodes) values.push_back(static_cast<T>(get(node)));
-    return array_of(std::move(values));
-  };
   std::vector<uint64_t> sets;
   std::vector<double> values;
   for (const ClassNode& node : nodes) {
@@ -99,15 +94,15 @@ nb::object class_splits_py(ClassWords words, Depths depth, size_t n_columns, con
     values.insert(values.end(), node.sums.values.begin(), node.sums.values.end());
   }
   nb::dict out;
-  out["is_found"] = of_nodes(uint8_t{}, [](const ClassNode& node) { return node.split.is_found; });
-  out["feature"] = of_nodes(int64_t{}, [](const ClassNode& node) { return node.split.feature; });
-  out["bin"] = of_nodes(int64_t{}, [](const ClassNode& node) { return node.split.bin; });
-  out["is_missing_left"] = of_nodes(uint8_t{}, [](const ClassNode& node) { return node.split.is_missing_left; });
-  out["n_rows"] = of_nodes(int64_t{}, [](const ClassNode& node) { return node.n_rows; });
-  out["left_rows"] = of_nodes(int64_t{}, [](const ClassNode& node) { return node.left_rows; });
-  out["weight"] = of_nodes(double{}, [](const ClassNode& node) { return node.sums.weight; });
-  out["impurity"] = of_nodes(double{}, [](const ClassNode& node) { return node.sums.impurity; });
-  out["decrease"] = of_nodes(double{}, [](const ClassNode& node) { return node.decrease; });
+  out["is_found"] = array_of<uint8_t>(nodes, [](const ClassNode& node) { return node.split.is_found; });
+  out["feature"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.split.feature; });
+  out["bin"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.split.bin; });
+  out["is_missing_left"] = array_of<uint8_t>(nodes, [](const ClassNode& node) { return node.split.is_missing_left; });
+  out["n_rows"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.n_rows; });
+  out["left_rows"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.left_rows; });
+  out["weight"] = array_of<double>(nodes, [](const ClassNode& node) { return node.sums.weight; });
+  out["impurity"] = array_of<double>(nodes, [](const ClassNode& node) { return node.sums.impurity; });
+  out["decrease"] = array_of<double>(nodes, [](const ClassNode& node) { return node.decrease; });
   out["values"] = matrix_of(std::move(values), n, n_classes);
   out["levels"] = matrix_of(std::move(sets), n, 4);
   return out;
