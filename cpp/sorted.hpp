@@ -30,6 +30,12 @@ inline double from_ordered_bits(uint64_t bits) {
   return std::bit_cast<double>(bits ^ ((bits >> 63) ? 1ULL << 63 : ~0ULL));
 }
 
+// Between two neighbours of a column: the lower one where float64 has nothing between them.
+inline double halfway(double low, double high) {
+  const double middle = low / 2 + high / 2;
+  return middle >= low && middle < high ? middle : low;
+}
+
 inline double power_near_one(const double* values, size_t n) {
   double largest = 0;
   for (size_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(values[i]));

@@ -12,11 +12,6 @@ namespace {
 constexpr size_t lanes = 16;  // values that are searched side by side
 constexpr size_t block_rows = 4096;
 
-double halfway(double low, double high) {
-  const double middle = low / 2 + high / 2;
-  return middle >= low && middle < high ? middle : low;
-}
-
 std::vector<double> edges_of(const double* x, size_t n, size_t max_bins) {
   std::vector<Key> keys;
   for (size_t i = 0; i < std::min(n, sample_rows); ++i)

@@ -278,15 +278,13 @@ class Grower {
     return has_missing ? split.is_missing_left : 2 * split.n_left > range.size();
   }
 
-  // Halfway between the two values, or the lower one where float64 has nothing between them.
   double threshold_of(Range range, const Split& split) {
     const Entry<Index>* entries = sheet_.column(split.feature) + range.begin;
     const double* x = plan_.rows.column(split.feature);
     const double low = x[sheet_.rows[entries[split.n_left - 1].row]];
     if (split.n_left == range.size() || entries[split.n_left].rank == Entry<Index>::missing)
       return std::numeric_limits<double>::infinity();
-    const double high = x[sheet_.rows[entries[split.n_left].row]], middle = low / 2 + high / 2;
-    return middle >= low && middle < high ? middle : low;
+    return halfway(low, x[sheet_.rows[entries[split.n_left].row]]);
   }
 
   // Columns that are searched side by side; above the narrow ones threads share them.

@@ -7,11 +7,6 @@
 namespace certifit {
 namespace {
 
-double halfway(double low, double high) {
-  const double middle = low / 2 + high / 2;
-  return middle >= low && middle < high ? middle : low;
-}
-
 // All midpoints of a column of few different values, else midpoints at its quantiles.
 std::vector<double> edges_of(const double* x, size_t n, size_t n_thresholds) {
   std::vector<Key> keys;

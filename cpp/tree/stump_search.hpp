@@ -143,14 +143,11 @@ class StumpSearch {
     return place;
   }
 
-  // Halfway between the values on both sides, or the lower one where float64 has nothing between them.
   double threshold(const Place& place) const {
     if (place.n_left == rows_.n_rows) return infinity;
     const std::vector<uint32_t>& order = columns_[place.feature].order;
     const double* x = rows_.column(place.feature);
-    const double low = x[order[place.n_left - 1] & row_bits], high = x[order[place.n_left] & row_bits];
-    const double middle = low / 2 + high / 2;
-    return middle >= low && middle < high ? middle : low;
+    return halfway(x[order[place.n_left - 1] & row_bits], x[order[place.n_left] & row_bits]);
   }
 
  private:
