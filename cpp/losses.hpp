@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <variant>
 
 #include "elementary.hpp"
 #include "loss.hpp"
@@ -83,6 +84,8 @@ struct NegativeBinomialLog {
   }
 };
 
+using AnyLoss = std::variant<Logistic, PoissonLog, GammaLog, Squared, TweedieLog, NegativeBinomialLog>;
+
 template <class Use>
 auto with_loss(Loss loss, double parameter, Use use) {
   switch (loss) {
@@ -93,6 +96,10 @@ auto with_loss(Loss loss, double parameter, Use use) {
     case Loss::negative_binomial_log: return use(NegativeBinomialLog{parameter, std::log(parameter)});
     default: return use(Logistic{});
   }
+}
+
+inline AnyLoss any_loss(Loss loss, double parameter) {
+  return with_loss(loss, parameter, [](auto loss_of) { return AnyLoss(loss_of); });
 }
 
 }  // namespace certifit

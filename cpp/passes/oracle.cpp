@@ -1,8 +1,10 @@
 #include "oracle.hpp"
 
-#include "../losses.hpp"
+#include <optional>
+
 #include "entries.hpp"
 #include "panels.hpp"
+#include "tile_losses.hpp"
 
 namespace certifit {
 namespace {
@@ -23,16 +25,28 @@ struct BlockOracle {
   }
 };
 
-// Derivatives that are known: the slope stands for the target, the curvature for the offset of a score of 0.
-struct Known {
-  LossAt operator()(Vec slope, Vec curvature) const { return {Vec{}, slope, curvature}; }
-};
+// A loss; or none, and derivatives are known: the slope stands for the target, the curvature for the offset of a score
+// of 0.
+using LossOrKnown = std::optional<AnyLoss>;
 
-template <class LossOf>
+void evaluate_losses(const LossOrKnown& loss, size_t n, const double* y, const double* z, const double* weight,
+                     double* value, double* slope, double* curvature) {
+  if (loss) return weighted_losses(*loss, n, y, z, weight, value, slope, curvature);
+  for (size_t i = 0; i < n; i += lanes) {
+    const Vec w = load(weight + i), known_slope = load(y + i) * w, known_curvature = load(z + i) * w;
+    const Int counted = w > broadcast(0.0);
+    store(value + i, Vec{});
+    store(slope + i, choose(counted, known_slope, Vec{}));
+    store(curvature + i, choose(counted, known_curvature, Vec{}));
+  }
+}
+
+size_t padded(size_t n) { return (n + lanes - 1) / lanes * lanes; }
+
 class Evaluator {
  public:
   Evaluator(const Rows& rows, const double* y, const double* weight, const double* offset, const Scaling& scaling,
-            const State& state, const SquareLayout& layout, LossOf loss)
+            const State& state, const SquareLayout& layout, const LossOrKnown& loss)
       : rows_(rows),
         y_(y),
         weight_(weight),
@@ -50,27 +64,19 @@ class Evaluator {
 
   // Slopes and curvatures, times the rows' weights, of a packed tile; returns the sum of values.
   double evaluate(std::span<const size_t> tile, Panels& panels, double* slopes, double* curvatures) {
-    double total = 0;
-    for (size_t begin = 0; begin < tile.size(); begin += lanes) {
-      double z[lanes], y[lanes], w[lanes], value[lanes];
-      scores(panels, begin, z);
-      for (size_t k = 0; k < lanes; ++k) {
-        const size_t row = tile[std::min(begin + k, tile.size() - 1)];
-        w[k] = begin + k < tile.size() ? weight(row) : 0.0;
-        y[k] = y_[row];
-        if (offset_) z[k] += offset_[row];
-        if constexpr (!std::is_same_v<LossOf, Known>)
-          if (!rows_.thin.empty()) z[k] += thin_score(row);
-      }
-      const LossAt at = loss_(load(y), load(z));
-      const Vec own = load(w);
-      // A row of weight 0 is no row, even where its loss is not finite.
-      const Int counted = own > broadcast(0.0);
-      store(value, choose(counted, at.value * own, Vec{}));
-      store(slopes + begin, choose(counted, at.slope * own, Vec{}));
-      store(curvatures + begin, choose(counted, at.curvature * own, Vec{}));
-      total += (value[0] + value[1]) + (value[2] + value[3]);
+    const size_t n = padded(tile.size());
+    for (auto* of_rows : {&score_, &target_, &share_, &value_}) of_rows->resize(n);
+    for (size_t begin = 0; begin < n; begin += lanes) scores(panels, begin, &score_[begin]);
+    for (size_t k = 0; k < n; ++k) {  // a last row stands in for those that are missing
+      const size_t row = tile[std::min(k, tile.size() - 1)];
+      share_[k] = k < tile.size() ? weight(row) : 0.0;
+      target_[k] = y_[row];
+      if (offset_) score_[k] += offset_[row];
+      if (loss_ && !rows_.thin.empty()) score_[k] += thin_score(row);
     }
+    evaluate_losses(loss_, n, target_.data(), score_.data(), share_.data(), value_.data(), slopes, curvatures);
+    double total = 0;
+    for (size_t k = 0; k < n; k += lanes) total += (value_[k] + value_[k + 1]) + (value_[k + 2] + value_[k + 3]);
     return total;
   }
 
@@ -130,8 +136,9 @@ class Evaluator {
   const Scaling& scaling_;
   const State& state_;
   const SquareLayout& layout_;
-  LossOf loss_;
+  const LossOrKnown& loss_;
   std::vector<double> weights_;
+  std::vector<double> score_, target_, share_, value_;  // of the rows of a tile
 };
 
 // Each row of the panels times the root of its curvature; the largest entries before that.
@@ -150,13 +157,12 @@ void scale_rows(Panels& panels, std::span<const double> roots, double* largest) 
 
 // The gradient alone, of rows read where they lie: scale and shift are folded into the weights and applied to the sums
 // at the end. For shifts that are not large: x times a weight must not cancel against them.
-template <class LossOf>
 class GradientOnly {
  public:
   static constexpr size_t tile_rows = 64;
 
   GradientOnly(const Rows& rows, const double* y, const double* weight, const double* offset, const Scaling& scaling,
-               const State& state, const SquareLayout& layout, LossOf loss)
+               const State& state, const SquareLayout& layout, const LossOrKnown& loss)
       : rows_(rows),
         y_(y),
         weight_(weight),
@@ -182,32 +188,28 @@ class GradientOnly {
     const Tile tile = read_tile(rows_, first, count, scratch_);
     Ahead next(rows_, first + count, tile_rows);
     const size_t lines = lanes * d * sizeof(double) / 64 + 1;
-    double slopes[tile_rows];
-    Vec steepness{}, curvature{};
+    double z[tile_rows], y[tile_rows], w[tile_rows], values[tile_rows], slopes[tile_rows], curvatures[tile_rows];
     for (size_t begin = 0; begin < count; begin += lanes) {
       next.fetch(lines);
-      double z[lanes], y[lanes], w[lanes], value[lanes];
       const double* x[lanes];  // a last row stands in for those that are missing
       for (size_t k = 0; k < lanes; ++k) {
-        const size_t own = std::min(begin + k, count - 1), row = first + own;
-        x[k] = tile.row(own);
-        w[k] = begin + k < count ? (weight_ ? weight_[row] * scaling_.weight_scale : 1.0) : 0.0;
-        y[k] = y_[row];
+        const size_t at = std::min(begin + k, count - 1), row = first + at;
+        x[k] = tile.row(at);
+        w[begin + k] = begin + k < count ? (weight_ ? weight_[row] * scaling_.weight_scale : 1.0) : 0.0;
+        y[begin + k] = y_[row];
       }
-      scores(x, z);
+      scores(x, z + begin);
       if (offset_)
-        for (size_t k = 0; k < lanes; ++k) z[k] += offset_[first + std::min(begin + k, count - 1)];
+        for (size_t k = begin; k < begin + lanes; ++k) z[k] += offset_[first + std::min(k, count - 1)];
       if (!thin_weights_.empty())
-        for (size_t k = 0; k < lanes; ++k) z[k] += thin_score(first + std::min(begin + k, count - 1));
-      const LossAt at = loss_(load(y), load(z));
-      const Vec own = load(w);
-      const Int counted = own > broadcast(0.0);
-      store(value, choose(counted, at.value * own, Vec{}));
-      const Vec slope = choose(counted, at.slope * own, Vec{});
-      store(slopes + begin, slope);
-      sums.value[0] += (value[0] + value[1]) + (value[2] + value[3]);
-      steepness = steepness + absolute(slope);
-      curvature = curvature + choose(counted, at.curvature * own, Vec{});
+        for (size_t k = begin; k < begin + lanes; ++k) z[k] += thin_score(first + std::min(k, count - 1));
+    }
+    evaluate_losses(loss_, padded(count), y, z, w, values, slopes, curvatures);
+    Vec steepness{}, curvature{};
+    for (size_t k = 0; k < count; k += lanes) {
+      sums.value[0] += (values[k] + values[k + 1]) + (values[k + 2] + values[k + 3]);
+      steepness = steepness + absolute(load(slopes + k));
+      curvature = curvature + load(curvatures + k);
     }
     sums.slopes += (steepness[0] + steepness[1]) + (steepness[2] + steepness[3]);
     sums.curvatures += (curvature[0] + curvature[1]) + (curvature[2] + curvature[3]);
@@ -275,15 +277,14 @@ class GradientOnly {
   const double* offset_;
   const Scaling& scaling_;
   const SquareLayout& layout_;
-  LossOf loss_;
+  const LossOrKnown& loss_;
   double base_;
   std::vector<double> weights_, thin_weights_, scratch_;
 };
 
-template <class LossOf>
 OracleSums summed(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
-                  const Scaling& scaling, const State& state, LossOf loss_of, bool with_hessian, size_t block_rows,
-                  Crew& crew) {
+                  const Scaling& scaling, const State& state, const LossOrKnown& loss, bool with_hessian,
+                  size_t block_rows, Crew& crew) {
   const SquareLayout layout(rows, false);
   const size_t width = layout.first_thin + layout.n_thin, square = with_hessian ? layout.size() : 0;
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
@@ -297,8 +298,8 @@ OracleSums summed(const Rows& rows, const double* y, const double* weight, const
     sums.hessian.hi.assign(cells.count * square, 0.0);
     if (with_hessian) sums.largest.assign(width, 0.0);
     if (!with_hessian && !cells.of_row && (rows.thin.empty() || rows.n_dense > 0)) {
-      GradientOnly pass(rows, y, weight, offset, scaling, state, layout, loss_of);
-      constexpr size_t step = GradientOnly<LossOf>::tile_rows;
+      GradientOnly pass(rows, y, weight, offset, scaling, state, layout, loss);
+      constexpr size_t step = GradientOnly::tile_rows;
       for (size_t i = begin; i < end; i += step) {
         if (!crew.keep_going()) return;
         pass.add(i, std::min(step, end - i), sums);
@@ -310,7 +311,7 @@ OracleSums summed(const Rows& rows, const double* y, const double* weight, const
     Panels panels(layout.n_packed);
     Packer packer(rows, nullptr, scaling);
     Entries entries(rows, scaling, layout.first_thin);
-    Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss_of);
+    Evaluator evaluator(rows, y, weight, offset, scaling, state, layout, loss);
     ByCell by_cell;
     std::vector<double> ones(panels.capacity), slopes(panels.capacity + lanes), roots(panels.capacity + lanes);
     const size_t chunk = 32 * panels.capacity;
@@ -372,15 +373,14 @@ OracleSums summed(const Rows& rows, const double* y, const double* weight, const
 OracleSums oracle(const Rows& rows, const double* y, const double* weight, const double* offset, const Cells& cells,
                   const Scaling& scaling, const State& state, Loss loss, double parameter, bool with_hessian,
                   size_t block_rows, Crew& crew) {
-  return with_loss(loss, parameter, [&](auto loss_of) {
-    return summed(rows, y, weight, offset, cells, scaling, state, loss_of, with_hessian, block_rows, crew);
-  });
+  return summed(rows, y, weight, offset, cells, scaling, state, any_loss(loss, parameter), with_hessian, block_rows,
+                crew);
 }
 
 OracleSums weighted_sums(const Rows& rows, const double* slopes, const double* curvatures, const double* weight,
                          const Cells& cells, const Scaling& scaling, size_t block_rows, Crew& crew) {
   const std::vector<double> zeros(rows.n_columns, 0.0);
-  return summed(rows, slopes, weight, curvatures, cells, scaling, {zeros.data(), 0.0}, Known{}, curvatures != nullptr,
+  return summed(rows, slopes, weight, curvatures, cells, scaling, {zeros.data(), 0.0}, {}, curvatures != nullptr,
                 block_rows, crew);
 }
 

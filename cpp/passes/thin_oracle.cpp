@@ -1,7 +1,7 @@
 #include "thin_oracle.hpp"
 
-#include "../losses.hpp"
 #include "entries.hpp"
+#include "tile_losses.hpp"
 
 namespace certifit {
 namespace {
@@ -77,33 +77,29 @@ ThinSums thin_oracle(const Rows& rows, const double* y, const double* weight, co
   const std::vector<double> weights = times_scale(state.weights, scaling.scale, d);
   ThinSums out;
   out.curvatures.resize(rows.n_rows);
-  Sums sums = with_loss(loss, parameter, [&](auto loss_of) {
-    return summed(rows, block_rows, crew, [&](const auto& reader, size_t begin, size_t end, Sums& sums) {
-      for (size_t i = begin; i < end; i += lanes) {
-        if (!crew.keep_going()) return;
-        double z[lanes], own_y[lanes], w[lanes], value[lanes], slope[lanes], curvature[lanes];
-        for (size_t k = 0; k < lanes; ++k) {  // a last row stands in for those that are missing
-          const size_t row = std::min(i + k, end - 1);
-          w[k] = i + k < end ? (weight ? weight[row] * scaling.weight_scale : 1.0) : 0.0;
-          own_y[k] = y[row];
-          z[k] = state.intercept + (offset ? offset[row] : 0.0);
-          if (w[k] > 0) z[k] += score(reader, row, weights.data());
-        }
-        const LossAt at = loss_of(load(own_y), load(z));
-        const Vec own = load(w);
-        const Int counted = own > broadcast(0.0);
-        store(value, choose(counted, at.value * own, Vec{}));
-        store(slope, choose(counted, at.slope * own, Vec{}));
-        store(curvature, choose(counted, at.curvature * own, Vec{}));
-        sums.value += (value[0] + value[1]) + (value[2] + value[3]);
-        for (size_t k = 0; k < lanes && i + k < end; ++k) {
-          out.curvatures[i + k] = curvature[k];
-          if (slope[k] == 0) continue;
-          add_row(reader, i + k, slope[k], sums.columns.data());
-          sums.columns[d] += slope[k];
-        }
+  const AnyLoss loss_of = any_loss(loss, parameter);
+  Sums sums = summed(rows, block_rows, crew, [&](const auto& reader, size_t begin, size_t end, Sums& sums) {
+    constexpr size_t tile_rows = 64;
+    double z[tile_rows], targets[tile_rows], w[tile_rows], value[tile_rows], slope[tile_rows], curvature[tile_rows];
+    for (size_t first = begin; first < end; first += tile_rows) {
+      if (!crew.keep_going()) return;
+      const size_t count = std::min(tile_rows, end - first), n = (count + lanes - 1) / lanes * lanes;
+      for (size_t k = 0; k < n; ++k) {  // a last row stands in for those that are missing
+        const size_t row = first + std::min(k, count - 1);
+        w[k] = k < count ? (weight ? weight[row] * scaling.weight_scale : 1.0) : 0.0;
+        targets[k] = y[row];
+        z[k] = state.intercept + (offset ? offset[row] : 0.0);
+        if (w[k] > 0) z[k] += score(reader, row, weights.data());
       }
-    });
+      weighted_losses(loss_of, n, targets, z, w, value, slope, curvature);
+      for (size_t k = 0; k < n; k += lanes) sums.value += (value[k] + value[k + 1]) + (value[k + 2] + value[k + 3]);
+      for (size_t k = 0; k < count; ++k) {
+        out.curvatures[first + k] = curvature[k];
+        if (slope[k] == 0) continue;
+        add_row(reader, first + k, slope[k], sums.columns.data());
+        sums.columns[d] += slope[k];
+      }
+    }
   });
   out.value = sums.value;
   out.gradient = std::move(sums.columns);

@@ -167,12 +167,13 @@ DerivedRounds derive_rounds(const BoostedRows<Number>& rows, const std::vector<P
     most_nodes = std::max(most_nodes, paths.n_nodes);
   }
   const LeadingTrees<Number> leading(trees);
+  const AnyLoss loss = any_loss(rows.loss, rows.parameter);
   const size_t size = block_of(most_nodes), n_blocks = (rows.n_rows + size - 1) / size;
   const size_t tile_rows = std::max<size_t>(4096, 2 * most_nodes);
   std::vector<double> scores(rows.score, rows.score + rows.n_rows);
   SumTree<DerivedRounds> sums(n_blocks);
   crew.for_each_block(n_blocks, [&](size_t block) {
-    DerivedRounds own{std::vector<double>(4 * n_nodes, 0.0), std::vector<double>(2 * (trees.size() + 1), 0.0), {}};
+    DerivedRounds of_block{std::vector<double>(4 * n_nodes, 0.0), std::vector<double>(2 * (trees.size() + 1), 0.0), {}};
     std::vector<double> slope(std::min(size, tile_rows)), curvature(slope.size());
     std::vector<int32_t> leaves(slope.size());
     const size_t end = std::min(rows.n_rows, (block + 1) * size);
@@ -182,13 +183,12 @@ DerivedRounds derive_rounds(const BoostedRows<Number>& rows, const std::vector<P
       const uint8_t* is_trained = rows.is_trained ? rows.is_trained + first : nullptr;
       double* score = scores.data() + first;
       const double* value = values;
-      double* sum = own.sums.data();
+      double* sum = of_block.sums.data();
       for (size_t t = 0; t <= trees.size(); ++t) {
-        const LossSums losses = with_loss(rows.loss, rows.parameter, [&](auto loss_of) {
-          return tile_losses(loss_of, count, rows.y + first, score, weight, is_trained, slope.data(), curvature.data());
-        });
-        own.losses[2 * t] += losses.trained;
-        own.losses[2 * t + 1] += losses.others;
+        const LossSums losses =
+            tile_losses(loss, count, rows.y + first, score, weight, is_trained, slope.data(), curvature.data());
+        of_block.losses[2 * t] += losses.trained;
+        of_block.losses[2 * t + 1] += losses.others;
         if (t == trees.size()) break;
         leading.lead(t, rows.X + first * rows.n_columns, rows.n_columns, count, leaves.data());
         for (size_t i = 0; i < count; ++i) {
@@ -202,7 +202,7 @@ DerivedRounds derive_rounds(const BoostedRows<Number>& rows, const std::vector<P
         sum += 4 * trees[t].n_nodes;
       }
     }
-    sums.add(block, std::move(own));
+    sums.add(block, std::move(of_block));
   });
   DerivedRounds all = std::move(sums.root());
   all.scores = std::move(scores);

@@ -84,7 +84,7 @@ class ClassSearch {
   BinSplit scan_classes(const int64_t* words, const ColumnView& view, const NodeSums& node) const {
     const ClassScore score{plan_.n_classes, plan_.criterion == Criterion::entropy};
     const BinnedRows none{0, plan_.n_columns, plan_.n_classes, nullptr, {}, {}};
-    const GeneralKind<ClassScore> kind(all_, none, score, 0.0);
+    const GeneralKind kind(all_, none, score, 0.0);
     std::vector<double> cells;
     for (size_t code = 0; code < n_bins; ++code) {
       const int64_t* at = words + code * cell_;

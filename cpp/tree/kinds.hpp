@@ -8,6 +8,8 @@
 //   scan(...)               the best split of a column
 #pragma once
 
+#include <variant>
+
 #include "cuts.hpp"
 #include "histogram.hpp"
 
@@ -178,12 +180,12 @@ class SquaresKind {
 };
 
 // Everything else: entropy, Poisson deviance, more classes, weights that are no whole numbers, directions.
-template <class Score>
 class GeneralKind {
  public:
   using Word = double;
   using Term = uint32_t;
   static constexpr bool is_exact = true;
+  using Score = std::variant<SquaredScore, ClassScore, PoissonScore>;
   GeneralKind(const Plan& plan, const BinnedRows& rows, const Score& score, double centre)
       : stride(rows.stride()), plan_(plan), rows_(rows), score_(score), centre_(centre) {}
   const size_t stride;
@@ -217,7 +219,8 @@ class GeneralKind {
     rules.n_levels = plan_.columns.is_levels(view.column) ? plan_.columns.n_levels[view.column] : 0;
     const std::vector<uint8_t> met(view.codes, view.codes + view.n_codes);
     BinSplit best;
-    scan_column(score_, view.column, cells, met, node.data(), rules, work, best);
+    std::visit([&](const auto& score) { scan_column(score, view.column, cells, met, node.data(), rules, work, best); },
+               score_);
     return best;
   }
 
@@ -227,14 +230,14 @@ class GeneralKind {
     cell.assign(stride, 0.0);
     cell[0] = static_cast<double>(n_rows);
     cell[1] = sums.weight;
-    if (score_.width > 1)
+    if (rows_.width > 1)
       std::copy(sums.values.begin(), sums.values.end(), cell.begin() + 2);
     else
       cell[2] = plan_.n_classes == 2 ? sums.values[1] : sums.weight * (sums.values[0] - centre_);
   }
   const Plan& plan_;
   const BinnedRows& rows_;
-  const Score& score_;
+  const Score score_;
   double centre_;
 };
 
