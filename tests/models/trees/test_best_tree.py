@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import certifit as cf
@@ -228,3 +230,72 @@ def test_xor_is_solved_at_its_root():
     best = tree_of(2, max_depth=2).fit(X, y)
     assert best.score(X, y) > cf.DecisionTreeClassifier(max_depth=2).fit(X, y).score(X, y) + 0.2
     assert set(best.tree_.feature[best.tree_.left > 0]) == {0, 1}
+
+
+def test_the_bound_of_classes_is_not_above_the_exact_share_and_the_best_tree_is_called_so():
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(20, 300))
+        X, y = rng.integers(0, 6, size=(n, 3)).astype(float), rng.integers(0, 3, n)
+        model = tree_of(3, max_depth=2).fit(X, y)
+        wrong, least = int((model.predict(X) != y).sum()), model.certificate_.least_loss
+        assert Fraction(least) <= Fraction(wrong, n) and np.nextafter(least, 1) * n >= wrong * (1 - 1e-15)
+        assert "smaller loss than this one, " in str(model.certificate_)
+        assert "proven to be the best" in str(model.certificate_)
+
+
+def exact_least(y: list[Fraction], weight: list[Fraction], splits: list[Any], rows: Any, depth: int) -> Fraction:
+    """The least weighted sum of squared errors of a tree of a depth, without rounding."""
+    places = np.flatnonzero(rows)
+    mass = sum(weight[i] for i in places)
+    mean = sum(weight[i] * y[i] for i in places) / mass
+    best = sum((weight[i] * (y[i] - mean) ** 2 for i in places), Fraction(0))
+    for split in splits if depth else []:
+        left, right = rows & split, rows & ~split
+        if left.any() and right.any():
+            best = min(best, sum(exact_least(y, weight, splits, part, depth - 1) for part in (left, right)))
+    return best
+
+
+@pytest.mark.parametrize("centre", [0.0, 1e8, -3e12])
+def test_the_bound_of_squared_errors_is_rounded_outward(centre):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, size=(14, 2)).astype(float)
+        y, weight = centre + rng.normal(size=14), rng.random(14) + 0.1
+        exact = [[Fraction(float(value)) for value in column] for column in (y, weight)]
+        truth = exact_least(*exact, sides(X), np.ones(14, dtype=bool), 2) / sum(exact[1])
+        proof = tree_of(0, max_depth=2).fit(X, y, weight).certificate_
+        assert proof.holds and proof.is_closed and Fraction(proof.least_loss) <= truth
+        assert proof.least_loss >= float(truth) - 1e-9 * float(np.square(y - y.mean()).max()) - 1e-12 * abs(centre)
+
+
+def test_categories_are_split_one_level_against_the_rest():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"kind": rng.choice(list("abcde"), 200), "size": rng.normal(size=200).round(1)})
+    y = np.where(frame["kind"] == "c", 2.0, 0.0) + 0.01 * rng.normal(size=200)
+    model = tree_of(0, max_depth=1, encoder="auto").fit(frame, y)
+    answers = model.predict(frame)
+    assert len(np.unique(answers)) == 2 and ((answers > 1) == (frame["kind"] == "c")).all()
+    assert model.certificate_.is_closed
+
+
+def test_a_tree_of_finer_thresholds_is_not_called_the_best_of_the_grid():
+    X = np.arange(300.0)[:, None]
+    y = np.where(X[:, 0] > 151, 1.0, 0.0)
+    greedy = cf.DecisionTreeRegressor(max_depth=1, n_thresholds=3).fit(X, y)
+    proof = greedy.certify(X, y, against="optimal")
+    assert proof.loss < 1e-20 < proof.least_loss and not proof.is_closed and "finer than the grid" in str(proof)
+
+
+@pytest.mark.filterwarnings("ignore:Not proven")
+def test_the_budget_is_of_nodes_and_no_clock_has_a_say():
+    X, y, weight = table(2, n=400)
+    assert "max_time" not in tree_of(2).get_params()
+    bounds = []
+    for max_nodes in (1, 5, 20, 100, 5000):
+        proof = tree_of(2, max_depth=3, max_nodes=max_nodes).fit(X, y, weight).certificate_
+        bounds.append((proof.least_loss, proof.loss))
+    lower, upper = zip(*bounds, strict=True)
+    assert list(lower) == sorted(lower) and list(upper) == sorted(upper, reverse=True)
+    assert proof.is_closed and lower[0] < upper[-1] <= upper[0]

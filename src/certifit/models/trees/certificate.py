@@ -17,6 +17,7 @@ certificate states how small the loss of a tree of its depth on the grid of thre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
+from certifit.minimise.gradient_descent import rounded_down
 from certifit.models.certificate import Certificate
 from certifit.models.trees.columns import MOST_LEVELS, column_of
 from certifit.models.trees.state import TreeState
@@ -88,16 +90,16 @@ class TreeCertificate(Certificate):
             return (
                 "The search is greedy: each split is chosen for its own node. Another tree of this size may fit better."
             )
-        claim = (
-            f"No tree of depth {self.searched_depth} on the {self.n_thresholds:,} thresholds of the grid has a loss "
-            f"below {self.least_loss:.8g}; this one has {self.loss:.8g}"
-        )
+        trees = f"No tree of depth {self.searched_depth} on the {self.n_thresholds:,} thresholds of the grid has a"
+        if self.is_closed:
+            rounding = "" if self.least_loss >= self.loss * (1 - 8 * UNIT) else " but for rounding"
+            return f"{trees} smaller loss than this one{rounding}, {self.loss:.8g}: it is proven to be the best."
+        least = rounded_down(self.least_loss, 8) if self.least_loss > 0 else 0.0
+        claim = f"{trees} loss below {least:.8g}; this one has {self.loss:.8g}"
         if self.loss < self.least_loss:
             return f"{claim}: its own thresholds are finer than the grid."
-        if self.is_closed:
-            return f"{claim}: it is proven to be the best."
-        gap = (self.loss - self.least_loss) / self.loss
-        return f"{claim}: the best can be at most {gap:.2%} smaller ({self.n_searched:,} subsets of rows searched)."
+        most = math.ceil((self.loss - self.least_loss) / self.loss * 1e4) / 100
+        return f"{claim}: the best can be at most {most:.2f}% smaller ({self.n_searched:,} subsets of rows searched)."
 
 
 def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> TreeCertificate:
@@ -121,10 +123,7 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
 def _compared(task: TreeTask, state: TreeState, certificate: TreeCertificate, derived: _Derived) -> TreeCertificate:
     """The certificate with what branch and bound says of all trees of a depth."""
     best = task.optimum(certificate.depth if task.is_greedy else task.stops.max_depth or 0)
-    shares = derived.weight / derived.weight[0]
-    of_leaf = 1 - derived.values.max(axis=1) if task.n_classes else derived.impurity * derived.unit**2
-    unit = 1.0 if task.n_classes else task.impurity_unit
-    loss = float(shares[state.is_leaf] @ of_leaf[state.is_leaf]) * unit
+    loss = derived.loss(state, task.impurity_unit)
     slack = 2 * best.rounding + SLACK * (1.0 if task.n_classes else best.upper)
     fault = "" if task.is_greedy or loss <= best.upper + slack else BETTER.format(best.upper, loss)
     return replace(
@@ -137,7 +136,7 @@ def _compared(task: TreeTask, state: TreeState, certificate: TreeCertificate, de
         n_thresholds=best.n_thresholds,
         n_searched=best.n_nodes,
         searched_depth=best.depth,
-        is_closed=best.is_closed and loss <= best.upper + slack,
+        is_closed=best.is_closed and abs(loss - best.upper) <= slack,
     )
 
 
@@ -297,7 +296,7 @@ class _Derived:
     """What rows give for every node. values: shares of the classes, or means less the mean of all rows, in units of y.
 
     unit: the largest distance of y from its mean, or |y| where all are equal. size: of y against that unit; subtracting
-    the mean costs digits.
+    the mean costs digits. wrong: of classes, the weight of the rows that are not of the heaviest one.
     """
 
     weight: Array
@@ -306,6 +305,14 @@ class _Derived:
     unit: float = 1.0
     centre: float = 0.0
     size: float = 1.0
+    wrong: Array | None = None
+
+    def loss(self, state: TreeState, impurity_unit: float) -> float:
+        """Share of wrong rows, or mean squared error. Whole weights are summed without rounding."""
+        if self.wrong is not None:
+            return float(self.wrong[state.is_leaf].sum() / self.weight[0])
+        shares = self.weight[state.is_leaf] / self.weight[0]
+        return float(shares @ (self.impurity[state.is_leaf] * self.unit**2)) * impurity_unit
 
     def deviation(self, task: TreeTask, state: TreeState) -> float:
         """The largest deviation of a stored number."""
@@ -361,7 +368,7 @@ def _classes(task: TreeTask, state: TreeState, walked: _WalkedRows) -> _Derived:
         impurity = (shares * (1 - shares)).sum(axis=1)
     else:
         impurity = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=1)
-    return _Derived(weight, shares, impurity)
+    return _Derived(weight, shares, impurity, wrong=weight - counts.max(axis=1))
 
 
 def _numbers(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:

@@ -10,7 +10,9 @@ numbers are rounded: the bound is reduced by what rounding may have added. The c
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,10 +97,16 @@ def best_tree(task: TreeTask, depth: int) -> Optimum:
         searched["left"],
         searched["threshold"],
         searched["is_missing_left"],
-        float(searched["lower"]) / total * unit,
+        _at_most(float(searched["lower"]), total) * unit,
         float(searched["upper"]) / total * unit,
         float(searched["rounding"]) / total * unit,
         int(searched["n_nodes"]),
         int(searched["n_thresholds"]),
         bool(searched["is_closed"]),
     )
+
+
+def _at_most(lower: float, total: float) -> float:
+    """The largest float64 that is not above lower / total."""
+    share = lower / total
+    return share if Fraction(share) * Fraction(total) <= Fraction(lower) else math.nextafter(share, 0.0)
