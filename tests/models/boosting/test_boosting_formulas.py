@@ -1,0 +1,200 @@
+"""Every part of boosting beside its definition: leaves of all losses, order of growth, missing values, draws, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+
+import certifit as cf
+from certifit.models.boosting import model as boosting_model
+from certifit.models.boosting.draws import columns_of_round, rows_of_round
+from tests.models.boosting.test_boosting import leaf_of, problem
+
+
+def quantile_of(values: Any, weight: Any, share: float) -> float:
+    """The least of the values that as much of the weight is at or below."""
+    reached = [weight[values <= value].sum() >= share * weight.sum() * (1 - 1e-12) for value in np.sort(values)]
+    return float(np.sort(values)[np.argmax(reached)])
+
+
+def huber_delta(y: Any, weight: Any) -> float:
+    apart = np.abs(y - quantile_of(y, weight, 0.5))
+    return 1.35 * 1.482602218505602 * quantile_of(apart, weight, 0.5)
+
+
+SLOPES = {
+    "gaussian": lambda y, z, delta: (z - y, np.ones_like(z)),
+    "poisson": lambda y, z, delta: (np.exp(z) - y, np.exp(z)),
+    "gamma": lambda y, z, delta: (1 - y * np.exp(-z), y * np.exp(-z)),
+    "tweedie": lambda y, z, delta: (np.exp(z / 2) - y * np.exp(-z / 2), (np.exp(z / 2) + y * np.exp(-z / 2)) / 2),
+    "huber": lambda y, z, delta: (np.clip(z - y, -delta, delta), np.ones_like(z)),
+}
+
+
+@pytest.mark.parametrize("family", SLOPES)
+def test_start_and_leaves_are_newton_steps_with_an_offset(family):
+    X, y, weight = problem(family, n=200)
+    offset = np.random.default_rng(1).normal(size=len(y)) / 2
+    model = cf.GradientBoostingRegressor(4, family=family, l2=0.7, min_samples_leaf=5)
+    state = model.fit(X, y, weight, offset=offset).boosting_
+    z, delta = offset + state.start[0], huber_delta(y, weight)
+    best = SLOPES[family](y, z, delta)[0] * weight
+    assert abs(best.sum()) <= 1e-9 * np.abs(best).sum()  # no other constant has a smaller loss
+    for t in range(state.n_rounds):
+        slope, curvature = (weight * part for part in SLOPES[family](y, z, delta))
+        z = z + check_leaves(state, t, X, newton_step(slope, curvature))
+    mean = np.exp(z) if family in ("poisson", "gamma", "tweedie") else z
+    assert np.allclose(model.predict(X, offset=offset), mean)
+
+
+Step = Callable[[Any], float]  # of a leaf, from which rows it has
+
+
+def newton_step(slope: Any, curvature: Any) -> Step:
+    """With l2 = 0.7."""
+    return lambda rows: -slope[rows].sum() / (curvature[rows].sum() + 0.7)
+
+
+def quantile_step(residual: Any, weight: Any) -> Step:
+    """The pinball loss of 0.3."""
+    return lambda rows: quantile_of(residual[rows], weight[rows], 0.3)
+
+
+def check_leaves(state: Any, tree: int, X: Any, step: Step) -> Any:
+    """Every leaf is a tenth of the step of its rows. What the tree adds to them."""
+    values = state.value[state.ends[tree] : state.ends[tree + 1]]
+    leaves = np.array([leaf_of(state, tree, row) for row in X])
+    for leaf in np.unique(leaves):
+        assert np.isclose(values[leaf], 0.1 * step(leaves == leaf), rtol=1e-8, atol=1e-12)
+    return values[leaves]
+
+
+def test_leaves_of_the_pinball_loss_are_quantiles_of_residuals():
+    X, y, weight = problem("quantile", n=200)
+    state = cf.GradientBoostingRegressor(4, family="quantile", quantile=0.3).fit(X, y, weight).boosting_
+    z = np.full(len(y), quantile_of(y, weight, 0.3))
+    assert np.isclose(state.start[0], z[0])
+    for t in range(state.n_rounds):
+        z = z + check_leaves(state, t, X, quantile_step(y - z, weight))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_leaves_of_classes_are_newton_steps_of_the_log_loss(n_classes):
+    X, score, weight = problem("gaussian", n=200)
+    y = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    state = cf.GradientBoostingClassifier(3, l2=0.7).fit(X, y, weight).boosting_
+    shares = np.array([weight[y == k].sum() for k in range(n_classes)]) / weight.sum()
+    z = np.tile(state.start, (len(y), 1))
+    assert np.allclose(softmax(z[0]) if n_classes > 2 else [expit(-z[0, 0]), expit(z[0, 0])], shares)
+    for t in range(state.n_rounds):
+        p = softmax(z, axis=1) if n_classes > 2 else expit(z)
+        z = z.copy()
+        for k in range(state.width):
+            is_class = y == (k if n_classes > 2 else 1)
+            slope, curvature = weight * (p[:, k] - is_class), weight * p[:, k] * (1 - p[:, k])
+            z[:, k] += check_leaves(state, t * state.width + k, X, newton_step(slope, curvature))
+
+
+def test_the_leaf_of_the_largest_gain_is_split_next_or_level_by_level():
+    X, y, weight = problem("gaussian", n=500)
+    for growth in ("leaf", "depth"):
+        model = cf.GradientBoostingRegressor(3, growth=growth, max_leaf_nodes=12, min_samples_leaf=5)
+        state = model.fit(X, y, weight).boosting_
+        for t in range(state.n_rounds):
+            nodes = slice(int(state.ends[t]), int(state.ends[t + 1]))
+            left, gain = state.left[nodes], state.gain[nodes]
+            assert np.count_nonzero(left) == 11
+            waiting, depth, order = {0}, {0: 0}, np.argsort(np.where(left > 0, left, len(left)), kind="stable")[:11]
+            for node in order.tolist():  # children are numbered in the order of the splits
+                if growth == "leaf":
+                    assert gain[node] >= max(gain[other] for other in waiting) * (1 - 1e-9)
+                else:
+                    split_below = [other for other in waiting if left[other]]
+                    assert depth[node] == min(depth[other] for other in split_below)
+                children = (int(left[node]), int(left[node]) + 1)
+                waiting = waiting - {node} | set(children)
+                depth |= dict.fromkeys(children, depth[node] + 1)
+
+
+def test_missing_values_go_to_the_better_side():
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        x = rng.integers(0, 8, 120).astype(float)
+        y = np.sin(x) + 0.3 * rng.normal(size=120)
+        is_missing = rng.random(120) < 0.3
+        y[is_missing] += rng.choice([-1.5, 1.5])
+        x[is_missing] = np.nan
+        state = cf.GradientBoostingRegressor(1, max_leaf_nodes=2, min_samples_leaf=1).fit(x[:, None], y).boosting_
+        apart, gains = y - y.mean(), {}
+        for value in range(8):
+            for missing_left in (False, True):
+                left = np.where(is_missing, missing_left, x <= value)
+                if 0 < left.sum() < len(y):
+                    gains[value, missing_left] = sum(apart[s].sum() ** 2 / s.sum() for s in (left, ~left))
+        assert np.isclose(state.gain[0], max(gains.values()))
+        taken = np.where(is_missing, bool(state.is_missing_left[0]), x <= state.threshold[0])
+        assert np.isclose(sum(apart[s].sum() ** 2 / s.sum() for s in (taken, ~taken)), max(gains.values()))
+
+
+def test_a_round_has_the_rows_and_columns_of_its_draw():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    y = X @ rng.normal(size=6) + X[:, 0] * X[:, 1]
+    made = cf.GradientBoostingRegressor(8, subsample=0.6, max_features=0.5, random_state=3).fit(X, y)
+    state, used = made.boosting_, []
+    for t in range(state.n_rounds):
+        nodes = slice(int(state.ends[t]), int(state.ends[t + 1]))
+        assert state.weight[nodes][0] == rows_of_round(3, t, 0.6, 400).sum()
+        drawn = columns_of_round(3, t, 0.5, 6, 400)
+        columns = set(state.feature[nodes][state.left[nodes] > 0].tolist())
+        assert len(drawn) == 3 and columns <= set(drawn.tolist())
+        used.append(columns)
+    assert len(set().union(*used)) == 6  # other columns in other rounds
+
+
+def test_the_held_out_loss_is_that_of_rows_no_tree_was_grown_on():
+    X, y, weight = problem("poisson")
+    model = cf.GradientBoostingRegressor(15, family="poisson", early_stopping=True, validation_fraction=0.25)
+    state = model.fit(X, y, weight).boosting_
+    trained = state.weight[0]
+    assert 0.7 < trained / weight.sum() < 0.8
+    for t, mean in zip(range(state.n_rounds), model.staged_predict(X), strict=True):
+        logs = np.where(y > 0, y * np.log(np.where(y > 0, y, 1) / mean), 0.0)
+        whole = weight @ (logs - y + mean)
+        both = trained * state.loss[t] + (weight.sum() - trained) * state.held_out[t]
+        assert np.isclose(whole, both)
+
+
+def test_importances_are_shares_of_what_splits_take_from_the_loss():
+    X, y, _ = problem("gaussian")
+    model = cf.GradientBoostingRegressor(1, learning_rate=1.0, min_samples_leaf=5).fit(X, y)
+    state, inner = model.boosting_, model.boosting_.left > 0
+    gains = [state.gain[inner & (state.feature == j)].sum() for j in range(3)]
+    assert np.allclose(model.feature_importances_, np.array(gains) / sum(gains))
+    errors = [np.sum(np.square(y - guess)) for guess in (y.mean(), model.predict(X))]
+    assert np.isclose(sum(gains), errors[0] - errors[1])  # one whole Newton step: all that is gained
+
+
+@pytest.mark.parametrize("kind", [cf.GradientBoostingRegressor, cf.GradientBoostingClassifier])
+def test_folds_fit_once_for_all_numbers_of_rounds_and_score_as_refits(kind, monkeypatch):
+    X, y, _ = problem("gaussian", n=150)
+    X = np.nan_to_num(X)
+    is_number = kind is cf.GradientBoostingRegressor
+    y = y if is_number else np.digitize(y, [-0.5, 0.5])
+    asked = []
+    boost = boosting_model.boost
+    monkeypatch.setattr(boosting_model, "boost", lambda task: asked.append(task.settings.n_estimators) or boost(task))
+    folds, grid = cf.Folds(3), [2, 7, 12]
+    scoring = "neg_mean_squared_error" if is_number else "accuracy"
+    chosen = cf.CrossValidated(kind(), {"n_estimators": grid}, cv=folds, scoring=scoring).fit(X, y)
+    assert asked == [12, 12, 12, chosen.best_params_["n_estimators"]]
+    for n_rounds, stated in zip(grid, chosen.cv_results_["mean_test_score"], strict=True):
+        scores = []
+        for train, test in folds.split(X, y):
+            predicted = kind(n_rounds).fit(X[train], y[train]).predict(X[test])
+            scores.append(np.mean(-np.square(predicted - y[test]) if is_number else predicted == y[test]))
+        assert np.isclose(stated, np.mean(scores))
