@@ -5,7 +5,8 @@
 All have as many rounds, 31 leaves of at least 20 rows, a learning rate of 0.1 and 255 bins. Levels of a category are
 numbered by their names, the same numbers for all. LightGBM runs without its least sum of curvatures per leaf and its
 limit on Poisson steps, which the others do not have. A third of the rows is held out, drawn anew in every split; their
-loss is the log loss, half of the Poisson deviance with exposure, or half of the squared error, the mean of all splits.
+loss is the log loss, half of the Poisson deviance with exposure, or half of the squared error, the mean of all splits;
+its ratio to LightGBM's has the standard error over splits, of which one alone says little.
 Our fit has its certificate, which derives every leaf and every round's loss again. Fits take turns and the least time
 of each counts; compare CPU seconds where other work shares the machine.
 """
@@ -152,12 +153,13 @@ def race(name: str, asked: argparse.Namespace) -> None:
             losses[key].append(held_out(other, fit(other)))
     many = np.resize(rows.new_X, (asked.predict, rows.X.shape[1]))
     predicted = in_turns({key: lambda key=key: timed[key].result(many) for key in fits}, asked.turns)
-    peer, peer_loss = timed["LightGBM"], np.mean(losses["LightGBM"])
+    peer = timed["LightGBM"]
     for key, fit in timed.items():
-        mean = np.mean(losses[key])
+        mean, ratios = np.mean(losses[key]), np.divide(losses[key], losses["LightGBM"])
+        error = f" ± {np.std(ratios, ddof=1) / len(ratios) ** 0.5:.4f}" if len(ratios) > 1 else ""
         print(
             f"{name:18} {rows.X.shape[0]:7,} x {rows.X.shape[1]:2} {key:12} fit {fit.wall:6.2f} s, cpu {fit.cpu:6.2f} "
-            f"({fit.cpu / peer.cpu:4.2f}x LightGBM), held-out loss {mean:.6f} ({mean / peer_loss:.4f}x), predict "
+            f"({fit.cpu / peer.cpu:4.2f}x LightGBM), held-out loss {mean:.6f} ({np.mean(ratios):.4f}x{error}), predict "
             f"{asked.predict:,} rows {predicted[key].wall:5.2f} s, cpu {predicted[key].cpu:5.2f}",
             flush=True,
         )
