@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 import certifit as cf
 from certifit.models.boosting import model as boosting_model
 from certifit.models.boosting.draws import columns_of_round, rows_of_round
-from tests.models.boosting.test_boosting import leaf_of, problem
+from tests.models.boosting.test_boosting import FAMILIES, leaf_of, problem
 
 
 def quantile_of(values: Any, weight: Any, share: float) -> float:
@@ -198,3 +198,30 @@ def test_folds_fit_once_for_all_numbers_of_rounds_and_score_as_refits(kind, monk
             predicted = kind(n_rounds).fit(X[train], y[train]).predict(X[test])
             scores.append(np.mean(-np.square(predicted - y[test]) if is_number else predicted == y[test]))
         assert np.isclose(stated, np.mean(scores))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_file_of_every_family_predicts_and_is_verified_with_its_exposure(family, tmp_path):
+    X, y, weight = problem(family, n=120)
+    exposure = np.random.default_rng(2).uniform(0.3, 2.0, len(y))
+    asked = {"family": family, "power": 1.3, "quantile": 0.8, "delta": 1.1, "min_samples_leaf": 5}
+    model = cf.GradientBoostingRegressor(4, **asked).fit(X, y, weight, exposure=exposure)
+    cf.save(model, tmp_path / "m.certifit")
+    loaded = cf.load(tmp_path / "m.certifit")
+    predicted = loaded.predict(X, exposure=exposure)
+    assert np.array_equal(predicted, model.predict(X, exposure=exposure))
+    assert np.allclose(predicted, model.predict(X, offset=np.log(exposure)))
+    assert cf.verify(tmp_path / "m.certifit", X, y, weight, exposure=exposure).holds
+    assert not cf.verify(tmp_path / "m.certifit", X, y, weight).holds
+
+
+def test_the_dependence_on_a_column_is_one_curve_for_all_rows_where_trees_are_stumps():
+    X, y, _ = problem("gaussian")
+    X = np.nan_to_num(X)
+    stumps = cf.GradientBoostingRegressor(30, max_leaf_nodes=2).fit(X, y)
+    curves = cf.DependenceDisplay.from_estimator(stumps, X, 2, grid_points=20).curves
+    moved = curves - curves[:, :1]
+    assert np.allclose(moved, moved[0]) and np.ptp(moved[0]) > 0.5
+    trees = cf.GradientBoostingRegressor(30, max_leaf_nodes=6, min_samples_leaf=5).fit(X, y)
+    curves = cf.DependenceDisplay.from_estimator(trees, X, 0, grid_points=20).curves
+    assert np.ptp(curves - curves[:, :1], axis=0).max() > 0.1  # y has x0 x1

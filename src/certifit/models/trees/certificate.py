@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, Context
 from functools import partial
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block
-from certifit.minimise.gradient_descent import rounded_down
 from certifit.models.certificate import Certificate
 from certifit.models.trees.columns import MOST_LEVELS, column_of
 from certifit.models.trees.state import TreeState
@@ -45,6 +45,7 @@ BETTER = (
     "the same search finds a tree of loss {:.8g}, and this one has {:.8g}. The tree was changed, or these are not its "
     "rows."
 )
+SHOWN = Context(prec=8, rounding=ROUND_DOWN)  # digits of a bound that are one as well
 SLACK = 1e-12  # relative: losses that differ by less are equal
 
 
@@ -94,8 +95,8 @@ class TreeCertificate(Certificate):
         if self.is_closed:
             rounding = "" if self.least_loss >= self.loss * (1 - 8 * UNIT) else " but for rounding"
             return f"{trees} smaller loss than this one{rounding}, {self.loss:.8g}: it is proven to be the best."
-        least = rounded_down(self.least_loss, 8) if self.least_loss > 0 else 0.0
-        claim = f"{trees} loss below {least:.8g}; this one has {self.loss:.8g}"
+        least = SHOWN.create_decimal_from_float(self.least_loss)
+        claim = f"{trees} loss below {float(least):.8g}; this one has {self.loss:.8g}"
         if self.loss < self.least_loss:
             return f"{claim}: its own thresholds are finer than the grid."
         most = math.ceil((self.loss - self.least_loss) / self.loss * 1e4) / 100
