@@ -28,37 +28,60 @@ void check_labelled(size_t n_rows, const Vector& y, const std::optional<Vector>&
   check(total < 0x1p31 || !weight || total != std::floor(total), "weights add up to 2^31 draws or more");
 }
 
-nb::object forest_arrays(std::vector<ForestTree>&& trees, size_t width, size_t n_columns) {
-  std::vector<int64_t> ends{0}, feature, left;
-  std::vector<double> threshold, values, gains;
-  std::vector<uint8_t> is_missing_left;
-  std::vector<uint64_t> words;
-  for (ForestTree& tree : trees) {
-    const auto n_sets = static_cast<double>(words.size() / 4);  // of the trees before
+// Trees end to end.
+class ForestArrays {
+ public:
+  ForestArrays(size_t n_trees, size_t width) : n_trees_(n_trees), width_(width) {}
+
+  void add(ForestTree&& tree) {
+    if (n_added_++ == 0) reserve(tree);
+    const auto n_sets = static_cast<double>(words_.size() / 4);  // of the trees before
     for (const Node& node : tree.nodes) {
-      feature.push_back(node.feature);
-      left.push_back(node.left);
-      threshold.push_back(node.threshold + (node.left != 0 && node.is_of_levels ? n_sets : 0.0));
-      is_missing_left.push_back(node.is_missing_left);
+      feature_.push_back(node.feature);
+      left_.push_back(node.left);
+      threshold_.push_back(node.threshold + (node.left != 0 && node.is_of_levels ? n_sets : 0.0));
+      is_missing_left_.push_back(node.is_missing_left);
     }
-    ends.push_back(static_cast<int64_t>(feature.size()));
-    values.insert(values.end(), tree.values.begin(), tree.values.end());
-    gains.insert(gains.end(), tree.gains.begin(), tree.gains.end());
-    for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
-    tree = {};
+    ends_.push_back(static_cast<int64_t>(feature_.size()));
+    values_.insert(values_.end(), tree.values.begin(), tree.values.end());
+    gains_.insert(gains_.end(), tree.gains.begin(), tree.gains.end());
+    for (const Levels& set : tree.sets) words_.insert(words_.end(), set.begin(), set.end());
   }
-  const size_t shape[2] = {values.size() / width, width}, gain_shape[2] = {trees.size(), n_columns};
-  nb::dict out;
-  out["ends"] = array_of(std::move(ends));
-  out["feature"] = array_of(std::move(feature));
-  out["left"] = array_of(std::move(left));
-  out["threshold"] = array_of(std::move(threshold));
-  out["is_missing_left"] = array_of(std::move(is_missing_left));
-  out["values"] = to_numpy<2>(std::move(values), shape);
-  out["gains"] = to_numpy<2>(std::move(gains), gain_shape);
-  out["sets"] = array_of(std::move(words));
-  return out;
-}
+
+  nb::object arrays(size_t n_columns) && {
+    const size_t shape[2] = {values_.size() / width_, width_}, gain_shape[2] = {n_added_, n_columns};
+    nb::dict out;
+    out["ends"] = array_of(std::move(ends_));
+    out["feature"] = array_of(std::move(feature_));
+    out["left"] = array_of(std::move(left_));
+    out["threshold"] = array_of(std::move(threshold_));
+    out["is_missing_left"] = array_of(std::move(is_missing_left_));
+    out["values"] = to_numpy<2>(std::move(values_), shape);
+    out["gains"] = to_numpy<2>(std::move(gains_), gain_shape);
+    out["sets"] = array_of(std::move(words_));
+    return out;
+  }
+
+ private:
+  // Trees of one forest are of about one size; room that nobody writes to costs no memory.
+  void reserve(const ForestTree& first) {
+    const auto room = [this](size_t n) { return n * n_trees_ + n * n_trees_ / 8; };
+    const size_t n_nodes = room(first.nodes.size());
+    if (n_nodes > most_room) return;
+    for (auto* of_nodes : {&feature_, &left_}) of_nodes->reserve(n_nodes);
+    threshold_.reserve(n_nodes);
+    is_missing_left_.reserve(n_nodes);
+    values_.reserve(room(first.values.size()));
+  }
+
+  static constexpr size_t most_room = size_t{1} << 28;
+
+  size_t n_trees_, width_, n_added_ = 0;
+  std::vector<int64_t> ends_{0}, feature_, left_;
+  std::vector<double> threshold_, values_, gains_;
+  std::vector<uint8_t> is_missing_left_;
+  std::vector<uint64_t> words_;
+};
 
 void check_plan(ForestPlan& plan, const std::optional<Flags>& n_levels, size_t n_columns) {
   const size_t least = plan.stops.min_rows_leaf;
@@ -68,8 +91,8 @@ void check_plan(ForestPlan& plan, const std::optional<Flags>& n_levels, size_t n
   plan.columns = checked_columns({}, n_levels, n_columns, 0);
 }
 
-std::vector<ForestTree> grown_forest(const TreeRows& rows, const BinnedColumns& bins, ForestPlan& plan, Crew& crew,
-                                     int threads, const nb::object& tell) {
+ForestArrays grown_forest(const TreeRows& rows, const BinnedColumns& bins, ForestPlan& plan, Crew& crew, int threads,
+                          const nb::object& tell) {
   std::function<bool(size_t)> ask;
   if (!tell.is_none())
     ask = [&](size_t n_grown) {
@@ -77,7 +100,10 @@ std::vector<ForestTree> grown_forest(const TreeRows& rows, const BinnedColumns& 
       return nb::cast<bool>(tell(n_grown));
     };
   for (double value : rows.y) plan.centre += value / static_cast<double>(rows.n_rows);
-  return grow_forest(rows, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), ask);
+  ForestArrays trees(plan.n_trees, plan.width());
+  const auto take = [&](ForestTree&& tree) { trees.add(std::move(tree)); };
+  grow_forest(rows, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), take, ask);
+  return trees;
 }
 
 nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, size_t n_classes, size_t n_trees,
@@ -90,18 +116,16 @@ nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, si
   check(max_bins > 1 && max_bins <= 255, "max_bins is out of range");
   ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
   check_plan(plan, n_levels, rows.n_columns);
-  std::vector<ForestTree> trees;
-  const bool is_grown = run(threads, [&](Crew& crew) {
+  std::optional<ForestArrays> trees;
+  run(threads, [&](Crew& crew) {
     TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
-    if (!merged.is_finite || merged.n_rows == 0) return false;
+    if (!merged.is_finite || merged.n_rows == 0) return;
     const Bins bins = binned(merged, bin_edges(merged, max_bins, plan.columns, crew), plan.columns, crew);
     std::vector<double>().swap(merged.columns);  // trees read bins only
     const BinnedColumns columns{bins.n_columns, bins.n_rows, bins.codes.data(), bins.edges};
     trees = grown_forest(merged, columns, plan, crew, threads, tell);
-    return true;
   });
-  if (!is_grown) return nb::none();
-  return forest_arrays(std::move(trees), plan.width(), rows.n_columns);
+  return trees ? std::move(*trees).arrays(rows.n_columns) : nb::none();
 }
 
 // The same on rows that are merged and binned. by_column: codes, a row per column; edges: of their bins.
@@ -115,14 +139,19 @@ nb::object grow_forest_codes_py(Codes by_column, nb::list edges, Vector y, Vecto
   ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
   check_plan(plan, n_levels, p);
   const Edges known = checked_edges(edges, p);
-  std::vector<ForestTree> trees = run(threads, [&](Crew& crew) {
+  ForestArrays trees = run(threads, [&](Crew& crew) {
     return grown_forest(rows, {p, n, by_column.data(), known}, plan, crew, threads, tell);
   });
-  return forest_arrays(std::move(trees), plan.width(), p);
+  return std::move(trees).arrays(p);
 }
 
-// Arrays of a forest, checked and as rows walk through them.
-ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Matrix& values, size_t n_columns) {
+std::optional<RankedTree> as_they_are(const std::vector<Step>&) { return std::nullopt; }
+
+// Arrays of a forest, checked and as rows walk through them. compressed(steps): the tree for rows of ranks, if any; the
+// forest has such trees, or where one has none all as they are.
+template <class Compressed>
+ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Matrix& values, size_t n_columns,
+                           Compressed compressed) {
   const size_t n = trees.left.shape(0), n_trees = ends.shape(0) - 1;
   check(ends.shape(0) > 1 && ends.data()[0] == 0 && ends.data()[n_trees] == static_cast<int64_t>(n),
         "ends do not span the nodes");
@@ -142,6 +171,12 @@ ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Ma
     for (Step& step : steps)
       if (step.left == 0) step.feature = number++ & 0x7fffffffu;
     n_leaves += number;
+    if (forest.ranked.size() == t)
+      if (std::optional<RankedTree> tree = compressed(steps)) {
+        forest.ranked.push_back(std::move(*tree));
+        continue;
+      }
+    if (!forest.ranked.empty()) return checked_forest(ends, trees, values, n_columns, as_they_are);
     forest.trees.push_back(std::move(steps));
   }
   check_size("values", values.shape(0), n_leaves);
@@ -152,10 +187,10 @@ nb::object forest_means_py(nb::list x, Places ends, Places feature, Places left,
                            Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
                            Matrix values, int threads) {
   HeldRows held(x);
-  const ForestPaths forest =
-      checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, held.rows.n_columns);
-  Means means = run(threads, [&](Crew& crew) { return forest_means(held.rows, forest, crew); });
+  ForestPaths forest = checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values,
+                                      held.rows.n_columns, as_they_are);
   const size_t shape[2] = {held.rows.n_rows, forest.width};
+  Means means = run(threads, [&](Crew& crew) { return forest_means(held.rows, std::move(forest), crew); });
   return nb::make_tuple(to_numpy<2>(std::move(means.values), shape), means.is_finite);
 }
 
@@ -173,28 +208,32 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_labelled(rows.n_rows, y, weight, n_classes);
-  ForestPaths forest =
-      checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, rows.n_columns);
-  check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
+  const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
+  check_size("columns of values", values.shape(1), n_classes > 0 ? n_classes : 1);
   const Edges known = edges ? checked_edges(*edges, rows.n_columns) : Edges{};
   ColumnRules columns;
   if (n_levels) columns.n_levels.assign(n_levels->data(), n_levels->data() + rows.n_columns);
   ForestCheck found;
   const bool is_checked = run(threads, [&](Crew& crew) {
-    const TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
+    TreeRows merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     if (!merged.is_finite || merged.n_rows == 0) return false;
-    const std::vector<uint8_t> ranks =
-        edges ? ranked_rows(merged, known, columns, forest, crew) : std::vector<uint8_t>{};
-    if (!ranks.empty()) {
+    const std::vector<uint8_t> ranks = edges ? ranked_rows(merged, known, columns, crew) : std::vector<uint8_t>{};
+    const bool has_ranks = !ranks.empty();
+    if (has_ranks) std::vector<double>().swap(merged.columns);  // rows are read by their ranks only
+    ForestPaths forest = checked_forest(ends, trees, values, rows.n_columns, [&](const std::vector<Step>& steps) {
+      return has_ranks && !n_levels ? ranked_tree(steps, known) : std::nullopt;
+    });
+    if (!forest.ranked.empty() || (has_ranks && rank_thresholds(forest, known, columns, crew))) {
       found = check_forest(merged, ranks.data(), forest, seed, n_classes, crew);
       return true;
     }
+    if (has_ranks) merged = merged_rows(rows, y.data(), weight ? weight->data() : nullptr, crew);
     const std::vector<double> by_row = row_after_row(merged, merged.n_columns, crew);
     found = check_forest(merged, by_row.data(), forest, seed, n_classes, crew);
     return true;
   });
   if (!is_checked) return nb::none();
-  return check_arrays(std::move(found), forest.width);
+  return check_arrays(std::move(found), values.shape(1));
 }
 
 // The same on rows that are merged. ranks: of their values among the thresholds, which are ranks too.
@@ -205,8 +244,9 @@ nb::object check_forest_ranks_py(Codes ranks, Vector y, Vector weight, Places en
   const size_t n = ranks.shape(0), p = ranks.shape(1);
   check_labelled(n, y, weight, n_classes);
   const TreeRows rows = coded_rows(y, weight, n, p);
-  const ForestPaths forest =
-      checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, p);
+  const ForestPaths forest = checked_forest(
+      ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, p,
+      [&](const std::vector<Step>& steps) { return n_levels || p == 0 ? std::nullopt : ranked_tree(steps); });
   check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
   ForestCheck found =
       run(threads, [&](Crew& crew) { return check_forest(rows, ranks.data(), forest, seed, n_classes, crew); });

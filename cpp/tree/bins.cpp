@@ -10,7 +10,7 @@ namespace certifit {
 namespace {
 
 constexpr size_t lanes = 16;  // values that are searched side by side
-constexpr size_t block_rows = 4096;
+constexpr size_t block_rows = 4096, tile_rows = 1024;
 
 std::vector<double> edges_of(const double* x, size_t n, size_t max_bins) {
   std::vector<Key> keys;
@@ -90,27 +90,45 @@ Bins binned(const TreeRows& rows, Edges edges, const ColumnRules& columns, Crew&
   return bins;
 }
 
+Edges ends_of(const Edges& edges) {
+  Edges ends;
+  for (const std::vector<double>& of_column : edges) ends.push_back(padded(of_column));
+  return ends;
+}
+
+bool bin_block(const Rows& rows, size_t first, size_t count, const Edges& ends, const ColumnRules& columns,
+               uint8_t* out) {
+  const size_t p = rows.n_columns;
+  std::vector<double> scratch, x(count);
+  std::vector<uint8_t> found(count);
+  WholeRows whole(rows);
+  bool is_finite = true;
+  // Some rows at a time stay in the cache until all their columns are read.
+  for (size_t begin = 0; begin < count; begin += tile_rows) {
+    const size_t n = std::min(tile_rows, count - begin);
+    const Tile tile = read_tile(rows, first + begin, n, scratch);
+    std::vector<double> dense(n * p);
+    for (size_t k = 0; k < n; ++k) std::copy_n(whole.row(tile, k, first + begin + k), p, dense.data() + k * p);
+    for (size_t j = 0; j < p; ++j) {
+      for (size_t k = 0; k < n; ++k) x[k] = dense[k * p + j];
+      for (size_t k = 0; k < n; ++k) is_finite &= !std::isinf(x[k]);
+      if (columns.is_levels(j))
+        find_levels(columns.n_levels[j], x.data(), n, found.data());
+      else
+        search_all(ends[j].data(), x.data(), n, found.data());
+      for (size_t k = 0; k < n; ++k) out[(begin + k) * p + j] = found[k];
+    }
+  }
+  return is_finite;
+}
+
 std::vector<uint8_t> binned_rows(const Rows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew) {
   const size_t n = rows.n_rows, p = rows.n_columns;
   std::vector<uint8_t> codes(n * p);
-  std::vector<std::vector<double>> ends;
-  for (const std::vector<double>& of_column : edges) ends.push_back(padded(of_column));
+  const Edges ends = ends_of(edges);
   crew.for_each_block((n + block_rows - 1) / block_rows, [&](size_t block) {
     const size_t first = block * block_rows, count = std::min(block_rows, n - first);
-    std::vector<double> scratch, x(count);
-    std::vector<double> dense(count * p);
-    std::vector<uint8_t> found(count);
-    WholeRows whole(rows);
-    const Tile tile = read_tile(rows, first, count, scratch);
-    for (size_t k = 0; k < count; ++k) std::copy_n(whole.row(tile, k, first + k), p, dense.data() + k * p);
-    for (size_t j = 0; j < p; ++j) {
-      for (size_t k = 0; k < count; ++k) x[k] = dense[k * p + j];
-      if (columns.is_levels(j))
-        find_levels(columns.n_levels[j], x.data(), count, found.data());
-      else
-        search_all(ends[j].data(), x.data(), count, found.data());
-      for (size_t k = 0; k < count; ++k) codes[(first + k) * p + j] = found[k];
-    }
+    bin_block(rows, first, count, ends, columns, codes.data() + first * p);
   });
   return codes;
 }

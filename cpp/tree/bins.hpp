@@ -37,7 +37,13 @@ Bins binned(const TreeRows& rows, Edges edges, const ColumnRules& columns, Crew&
 // The same codes, row after row.
 std::vector<uint8_t> by_row(const Bins& bins, Crew& crew);
 
-// Codes of rows that are not merged, row after row.
+// Codes of some rows that are not merged, row after row: `out` has room for count * n_columns. False where a value is
+// infinite. `ends` are edges with what is behind the last one.
+Edges ends_of(const Edges& edges);
+bool bin_block(const Rows& rows, size_t first, size_t count, const Edges& ends, const ColumnRules& columns,
+               uint8_t* out);
+
+// The same of all rows.
 std::vector<uint8_t> binned_rows(const Rows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew);
 
 }  // namespace certifit

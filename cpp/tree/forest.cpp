@@ -4,7 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
 
@@ -334,19 +336,41 @@ std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
   return draws;
 }
 
-std::vector<ForestTree> grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew,
-                                    size_t n_at_once, const std::function<bool(size_t)>& tell) {
-  std::vector<ForestTree> trees;
+namespace {
+
+// Trees that are grown in any order are handed on in theirs.
+class InOrder {
+ public:
+  InOrder(size_t first, const std::function<void(ForestTree&&)>& take) : next_(first), take_(take) {}
+
+  void add(size_t number, ForestTree&& tree) {
+    std::lock_guard<std::mutex> hold(lock_);
+    waiting_.emplace(number, std::move(tree));
+    for (auto at = waiting_.begin(); at != waiting_.end() && at->first == next_; at = waiting_.erase(at), ++next_)
+      take_(std::move(at->second));
+  }
+
+ private:
+  std::mutex lock_;
+  std::map<size_t, ForestTree> waiting_;
+  size_t next_;
+  const std::function<void(ForestTree&&)>& take_;
+};
+
+}  // namespace
+
+void grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew, size_t n_at_once,
+                 const std::function<void(ForestTree&&)>& take, const std::function<bool(size_t)>& tell) {
   const RecordTable table(bins, plan.n_classes == 2 ? rows.y.data() : nullptr, crew);
   const size_t most = tell ? std::max<size_t>(n_at_once, 1) : plan.n_trees;
-  while (trees.size() < plan.n_trees) {
-    const size_t first = trees.size(), count = std::min(most, plan.n_trees - first);
-    trees.resize(first + count);
+  for (size_t first = 0; first < plan.n_trees;) {
+    const size_t count = std::min(most, plan.n_trees - first);
+    InOrder trees(first, take);
     crew.for_each_block(
-        count, [&](size_t t) { trees[first + t] = TreeGrower(rows, bins, table, plan).grow(first + t, crew); });
-    if (tell && tell(trees.size())) break;
+        count, [&](size_t t) { trees.add(first + t, TreeGrower(rows, bins, table, plan).grow(first + t, crew)); });
+    first += count;
+    if (tell && tell(first)) break;
   }
-  return trees;
 }
 
 }  // namespace certifit

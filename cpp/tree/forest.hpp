@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "bins.hpp"
+#include "ranked.hpp"
 
 namespace certifit {
 
@@ -29,10 +30,11 @@ struct ForestTree {
   std::vector<double> gains;  // per column: what its splits took from the impurity, times the weight
 };
 
-// tell: is told by the calling thread how many trees there are, where it is set, after every n_at_once of them; true
-// ends the growth. The trees are the first ones of the whole forest.
-std::vector<ForestTree> grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew,
-                                    size_t n_at_once, const std::function<bool(size_t)>& tell);
+// take: is given every tree, in their order, by one thread at a time. tell: is told by the calling thread how many
+// trees there are, where it is set, after every n_at_once of them; true ends the growth. The trees are the first ones
+// of the whole forest.
+void grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew, size_t n_at_once,
+                 const std::function<void(ForestTree&&)>& take, const std::function<bool(size_t)>& tell);
 
 // Trees end to end, as a model stores them.
 struct ForestPaths {
@@ -41,19 +43,33 @@ struct ForestPaths {
   size_t width;
   const uint8_t* n_levels = nullptr;  // by column, 0 where it is no category; null: none is one
   const uint64_t* sets = nullptr;     // four words each
+  std::vector<RankedTree> ranked;     // in place of `trees`, for rows of ranks
+
+  size_t n_trees() const { return values.size(); }
 };
+
+// The rank of a threshold among the edges of its column, one more than all where it is infinite; none where it is none
+// of them.
+std::optional<size_t> rank_of(double threshold, const std::vector<double>& edges);
+
+// A tree of which every threshold is an edge, for rows of ranks among them; none where one is not.
+std::optional<RankedTree> ranked_tree(const std::vector<Step>& steps, const Edges& edges);
+// One whose thresholds are ranks already.
+std::optional<RankedTree> ranked_tree(const std::vector<Step>& steps);
 
 // The mean over trees of what their leaves say, rows x width.
 struct Means {
   std::vector<double> values;
   bool is_finite = true;
 };
-Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew);
+Means forest_means(const Rows& rows, ForestPaths forest, Crew& crew);
 
-// Rows as bytes that lead them as their values do: how many edges lie below a value, or its level, row after row. The
-// thresholds of the forest become ranks among the edges. Empty, and the forest as it was, where one is no edge.
-std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns,
-                                 ForestPaths& forest, Crew& crew);
+// The thresholds of a forest become ranks among edges; false, and the forest as it was, where one is no edge.
+bool rank_thresholds(ForestPaths& forest, const Edges& edges, const ColumnRules& columns, Crew& crew);
+
+// Rows as bytes that lead them as their values do: how many edges lie below a value, or its level, row after row. Empty
+// where a look at both sides of every value does not agree.
+std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew);
 
 // A forest beside the rows that it was drawn from. deviation: the largest one of a leaf's value from that of the rows
 // drawn into it, for numbers relative to the largest |y|; infinite for a leaf without rows. out: per row the mean over

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 
 #include "forest.hpp"
 
@@ -23,16 +25,26 @@ std::vector<double> dense_block(const Rows& rows, size_t first, size_t count) {
   return block;
 }
 
-// The leaf of every row of `places` in one tree; use(place, leaf).
+// use(place, number of its leaf in one tree) of the rows of `places`.
 template <class Number, class Use>
 void lead(const Number* x, size_t n_columns, const ForestPaths& forest, size_t tree,
           const std::vector<uint32_t>& places, Use use) {
+  if constexpr (std::is_same_v<Number, uint8_t>)
+    if (!forest.ranked.empty()) return forest.ranked[tree].lead(x, n_columns, places.data(), places.size(), use);
   const Step* steps = forest.trees[tree].data();
-  if (!forest.n_levels) return for_each_leaf(x, n_columns, steps, places.data(), places.size(), use);
+  const auto use_node = [&](uint32_t place, int32_t node) { use(place, steps[node].feature); };
+  if (!forest.n_levels) return for_each_leaf(x, n_columns, steps, places.data(), places.size(), use_node);
   Paths paths{};
   paths.n_levels = forest.n_levels;
   paths.sets = forest.sets;
-  for (const uint32_t place : places) use(place, leaf_among_levels(x + place * n_columns, steps, paths));
+  for (const uint32_t place : places) use_node(place, leaf_among_levels(x + place * n_columns, steps, paths));
+}
+
+size_t n_leaves_of(const ForestPaths& forest, size_t tree) {
+  if (!forest.ranked.empty()) return forest.ranked[tree].n_leaves();
+  size_t n_leaves = 0;
+  for (const Step& step : forest.trees[tree]) n_leaves += step.left == 0;
+  return n_leaves;
 }
 
 // Whether a node sends some of the levels that none of its drawn rows has left, and others right.
@@ -73,15 +85,12 @@ bool divides_unseen_levels(const Number* X, size_t n_columns, const ForestPaths&
 template <class Number>
 double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& forest, size_t tree,
                       const std::vector<uint32_t>& draws, size_t n_classes, double size) {
-  const std::vector<Step>& steps = forest.trees[tree];
-  size_t n_leaves = 0;
-  for (const Step& step : steps) n_leaves += step.left == 0;
+  const size_t n_leaves = n_leaves_of(forest, tree);
   std::vector<double> sums(n_leaves * forest.width, 0.0), mass(n_leaves, 0.0);
   std::vector<uint32_t> places;
   for (size_t i = 0; i < rows.n_rows; ++i)
     if (draws[i] > 0) places.push_back(static_cast<uint32_t>(i));
-  const auto add = [&](uint32_t i, int32_t node) {
-    const size_t leaf = steps[static_cast<size_t>(node)].feature;
+  const auto add = [&](uint32_t i, size_t leaf) {
     mass[leaf] += draws[i];
     if (n_classes > 0) {
       sums[leaf * forest.width + static_cast<size_t>(rows.y[i])] += draws[i];
@@ -101,19 +110,6 @@ double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& 
   return worst;
 }
 
-// Each threshold as its rank among the edges of its column; false where it is none of them.
-bool rank_thresholds(std::vector<Step>& steps, const Edges& edges, const ColumnRules& columns) {
-  for (Step& step : steps) {
-    if (step.left == 0 || columns.is_levels(step.feature)) continue;
-    const std::vector<double>& known = edges[step.feature];
-    const auto place = std::lower_bound(known.begin(), known.end(), step.threshold);
-    const bool is_behind_all = step.threshold == std::numeric_limits<double>::infinity();
-    if (!is_behind_all && (place == known.end() || *place != step.threshold)) return false;
-    step.threshold = static_cast<double>(place - known.begin());
-  }
-  return true;
-}
-
 // Whether codes are ranks, by comparison with the edges on both sides: nothing of how they were found is trusted.
 bool are_ranks(const double* x, const uint8_t* codes, size_t n, const std::vector<double>& edges, uint8_t n_levels) {
   std::vector<double> ends{-std::numeric_limits<double>::infinity()};
@@ -131,44 +127,123 @@ bool are_ranks(const double* x, const uint8_t* codes, size_t n, const std::vecto
 
 }  // namespace
 
-std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns,
-                                 ForestPaths& forest, Crew& crew) {
-  std::vector<std::vector<Step>> ranked = forest.trees;
-  std::atomic<bool> is_right{true};
-  crew.for_each_block(ranked.size(), [&](size_t t) {
-    if (!rank_thresholds(ranked[t], edges, columns)) is_right = false;
+std::optional<size_t> rank_of(double threshold, const std::vector<double>& edges) {
+  const auto place = std::lower_bound(edges.begin(), edges.end(), threshold);
+  const bool is_behind_all = threshold == std::numeric_limits<double>::infinity();
+  if (!is_behind_all && (place == edges.end() || *place != threshold)) return std::nullopt;
+  return static_cast<size_t>(place - edges.begin());
+}
+
+std::optional<RankedTree> ranked_tree(const std::vector<Step>& steps, const Edges& edges) {
+  return RankedTree::of(steps, [&](const Step& step) { return rank_of(step.threshold, edges[step.feature]); });
+}
+
+std::optional<RankedTree> ranked_tree(const std::vector<Step>& steps) {
+  return RankedTree::of(steps, [](const Step& step) -> std::optional<size_t> {
+    if (!(step.threshold >= 0)) return std::nullopt;
+    return static_cast<size_t>(std::min(step.threshold, 254.0));
   });
-  if (!is_right) return {};
+}
+
+bool rank_thresholds(ForestPaths& forest, const Edges& edges, const ColumnRules& columns, Crew& crew) {
+  const auto is_ranked = [&](const Step& step) { return step.left != 0 && !columns.is_levels(step.feature); };
+  std::atomic<bool> is_right{true};
+  crew.for_each_block(forest.trees.size(), [&](size_t t) {
+    for (const Step& step : forest.trees[t])
+      if (is_ranked(step) && !rank_of(step.threshold, edges[step.feature])) is_right = false;
+  });
+  if (!is_right) return false;
+  crew.for_each_block(forest.trees.size(), [&](size_t t) {
+    for (Step& step : forest.trees[t])
+      if (is_ranked(step)) step.threshold = static_cast<double>(*rank_of(step.threshold, edges[step.feature]));
+  });
+  return true;
+}
+
+std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew) {
   const Bins bins = binned(rows, edges, columns, crew);
+  std::atomic<bool> is_right{true};
   crew.for_each_block(rows.n_columns, [&](size_t j) {
     const uint8_t n_levels = columns.is_levels(j) ? columns.n_levels[j] : 0;
     if (!are_ranks(rows.column(j), bins.column(j), rows.n_rows, edges[j], n_levels)) is_right = false;
   });
-  if (!is_right) return {};
-  forest.trees = std::move(ranked);
-  return by_row(bins, crew);
+  return is_right ? by_row(bins, crew) : std::vector<uint8_t>{};
 }
 
-Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew) {
+namespace {
+
+// The thresholds of every column; none where a column has more than rows of bytes can tell apart.
+std::optional<Edges> thresholds_of(const ForestPaths& forest, size_t n_columns) {
+  Edges edges(n_columns);
+  for (const std::vector<Step>& steps : forest.trees)
+    for (const Step& step : steps) {
+      if (step.left == 0 || std::isinf(step.threshold)) continue;
+      if (std::isnan(step.threshold)) return std::nullopt;
+      std::vector<double>& known = edges[step.feature];
+      const auto place = std::lower_bound(known.begin(), known.end(), step.threshold);
+      if (place != known.end() && *place == step.threshold) continue;
+      if (known.size() == Bins::missing - 1) return std::nullopt;
+      known.insert(place, step.threshold);
+    }
+  return edges;
+}
+
+// Ranks in place of values, where every column has few enough thresholds: trees take half the memory, rows an eighth.
+// Their edges; none, and the forest as it was, where not.
+std::optional<Edges> compress(ForestPaths& forest, size_t n_columns, Crew& crew) {
+  const std::optional<Edges> edges = thresholds_of(forest, n_columns);
+  if (!edges) return std::nullopt;
+  std::vector<RankedTree> ranked(forest.trees.size());
+  std::atomic<bool> is_right{true};
+  crew.for_each_block(ranked.size(), [&](size_t t) {
+    if (std::optional<RankedTree> tree = ranked_tree(forest.trees[t], *edges))
+      ranked[t] = std::move(*tree);
+    else
+      is_right = false;
+  });
+  if (!is_right) return std::nullopt;
+  forest.ranked = std::move(ranked);
+  forest.trees.clear();
+  return edges;
+}
+
+// Adds up what the leaves of all trees say of rows that are `x`, and divides.
+template <class Number>
+void add_means(const Number* x, size_t n_columns, size_t count, const ForestPaths& forest, double* out) {
+  std::vector<uint32_t> places(count);
+  std::iota(places.begin(), places.end(), 0u);
+  for (size_t t = 0; t < forest.n_trees(); ++t)
+    lead(x, n_columns, forest, t, places, [&](uint32_t k, size_t leaf) {
+      const double* values = forest.values[t] + leaf * forest.width;
+      for (size_t c = 0; c < forest.width; ++c) out[k * forest.width + c] += values[c];
+    });
+  for (size_t k = 0; k < count * forest.width; ++k) out[k] /= static_cast<double>(forest.n_trees());
+}
+
+}  // namespace
+
+Means forest_means(const Rows& rows, ForestPaths forest, Crew& crew) {
   Means means;
   means.values.assign(rows.n_rows * forest.width, 0.0);
+  size_t n_nodes = 0;
+  for (const std::vector<Step>& steps : forest.trees) n_nodes += steps.size();
+  std::optional<Edges> edges;
+  const bool is_worth_it = rows.n_rows * forest.n_trees() > n_nodes;
+  if (is_worth_it && rows.n_columns > 0 && !forest.n_levels) edges = compress(forest, rows.n_columns, crew);
+  const Edges ends = edges ? ends_of(*edges) : Edges{};
   std::atomic<bool> is_finite{true};
   crew.for_each_block(blocks_of(rows.n_rows), [&](size_t block) {
     const size_t first = block * block_rows, count = std::min(block_rows, rows.n_rows - first);
+    double* out = means.values.data() + first * forest.width;
+    if (edges) {
+      std::vector<uint8_t> x(count * rows.n_columns);
+      if (!bin_block(rows, first, count, ends, {}, x.data())) is_finite = false;
+      return add_means(x.data(), rows.n_columns, count, forest, out);
+    }
     const std::vector<double> x = dense_block(rows, first, count);
     for (double value : x)
       if (std::isinf(value)) is_finite = false;
-    double* out = means.values.data() + first * forest.width;
-    std::vector<uint32_t> places(count);
-    std::iota(places.begin(), places.end(), 0u);
-    for (size_t t = 0; t < forest.trees.size(); ++t) {
-      const Step* steps = forest.trees[t].data();
-      lead(x.data(), rows.n_columns, forest, t, places, [&](uint32_t k, int32_t node) {
-        const double* values = forest.values[t] + steps[node].feature * forest.width;
-        for (size_t c = 0; c < forest.width; ++c) out[k * forest.width + c] += values[c];
-      });
-    }
-    for (size_t k = 0; k < count * forest.width; ++k) out[k] /= static_cast<double>(forest.trees.size());
+    add_means(x.data(), rows.n_columns, count, forest, out);
   });
   means.is_finite = is_finite;
   return means;
@@ -177,15 +252,15 @@ Means forest_means(const Rows& rows, const ForestPaths& forest, Crew& crew) {
 template <class Number>
 ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed,
                          size_t n_classes, Crew& crew) {
-  const size_t n = rows.n_rows, n_trees = forest.trees.size(), width = forest.width;
+  const size_t n = rows.n_rows, n_trees = forest.n_trees(), width = forest.width;
   double size = n_classes > 0 ? 1.0 : 0.0;
   if (n_classes == 0)
     for (double y : rows.y) size = std::max(size, std::fabs(y));
   std::vector<double> deviations(n_trees);
-  std::vector<uint8_t> is_drawn(n * n_trees);
+  std::vector<std::vector<bool>> is_drawn(n_trees, std::vector<bool>(n));
   crew.for_each_block(n_trees, [&](size_t t) {
     const std::vector<uint32_t> draws = drawn(rows, seed, t);
-    for (size_t i = 0; i < n; ++i) is_drawn[t * n + i] = draws[i] > 0;
+    for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
     deviations[t] = leaf_deviation(rows, X, forest, t, draws, n_classes, size > 0 ? size : 1.0);
   });
   ForestCheck check;
@@ -200,10 +275,9 @@ ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPath
     for (size_t t = 0; t < n_trees; ++t) {
       places.clear();
       for (size_t i = block * block_rows; i < end; ++i)
-        if (!is_drawn[t * n + i]) places.push_back(static_cast<uint32_t>(i));
-      const Step* steps = forest.trees[t].data();
-      lead(X, rows.n_columns, forest, t, places, [&](uint32_t i, int32_t node) {
-        const double* values = forest.values[t] + steps[node].feature * width;
+        if (!is_drawn[t][i]) places.push_back(static_cast<uint32_t>(i));
+      lead(X, rows.n_columns, forest, t, places, [&](uint32_t i, size_t leaf) {
+        const double* values = forest.values[t] + leaf * width;
         for (size_t c = 0; c < width; ++c) check.out[i * width + c] += values[c];
         ++check.n_out[i];
       });

@@ -26,6 +26,8 @@ from certifit.models.trees.task import Stops, refuse_infinite
 class ForestModel(TaskEstimator[ForestTask, ForestState]):
     """What forests of classes and of numbers share."""
 
+    _piece_rows = 1 << 20  # the core makes its trees ready once per piece
+
     n_estimators: int
     max_features: str | float | int | None
     max_depth: int | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -56,8 +57,8 @@ class ForestState:
 
     def history(self) -> list[dict[str, float]]:
         """Every tree: its leaves."""
-        leaves = np.add.reduceat((self.left == 0).astype(np.int64), self.ends[:-1])
-        return [full_row(t + 1, n_leaves=int(n_leaves)) for t, n_leaves in enumerate(leaves)]
+        leaves = [np.count_nonzero(self.left[begin:end] == 0) for begin, end in pairwise(self.ends.tolist())]
+        return [full_row(t + 1, n_leaves=n_leaves) for t, n_leaves in enumerate(leaves)]
 
     def means(self, columns: Block) -> tuple[Array, bool]:
         """The mean over trees of the values of every row's leaves; whether no value of the rows is infinite."""
