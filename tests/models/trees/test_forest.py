@@ -48,6 +48,17 @@ def test_weight_two_is_the_row_twice_and_neither_threads_nor_the_order_of_rows_m
     assert arrays(model_of(kind, 6, random_state=1).fit(X, y, weight)) != arrays(model)
 
 
+@KINDS
+def test_many_rows_led_by_ranks_get_the_bits_of_rows_led_by_values(kind):
+    X, y, _ = problem(kind, 300)
+    model = model_of(kind, 5).fit(X, y)
+    many = np.concatenate([problem(kind, 1000, seed)[0] for seed in range(1, 4)])
+    assert len(many) * model.forest_.n_trees > len(model.forest_.left)  # from there on ranks lead
+    few = np.concatenate([answers(model, many[begin : begin + 50]) for begin in range(0, len(many), 50)])
+    assert 50 * model.forest_.n_trees < len(model.forest_.left)
+    assert answers(model, many).tobytes() == few.tobytes()
+
+
 def test_counts_of_two_classes_split_as_sums_of_their_numbers_do():
     """But for the last splits, which take nothing from the impurity but rounding."""
     X, y, weight = problem("two", 3000)
