@@ -1,18 +1,21 @@
 #include "column_sizes.hpp"
 
+#include <bit>
 #include <cmath>
 
 namespace certifit {
 namespace {
 
-constexpr size_t tile_rows = 256;
+// Rows of a tile that stays near the processor.
+size_t tile_rows(size_t n_columns) { return std::clamp<size_t>(32768 / std::max<size_t>(n_columns, 1), 8, 256); }
 
 // use(x) for every row of the dense columns.
 template <class Use>
 void for_each_row(const Rows& rows, Use use) {
   std::vector<double> scratch;
-  for (size_t first = 0; first < rows.n_rows; first += tile_rows) {
-    const size_t count = std::min(tile_rows, rows.n_rows - first);
+  const size_t step = tile_rows(rows.n_dense);
+  for (size_t first = 0; first < rows.n_rows; first += step) {
+    const size_t count = std::min(step, rows.n_rows - first);
     const Tile tile = read_tile(rows, first, count, scratch);
     for (size_t k = 0; k < count; ++k) use(tile.row(k));
   }
@@ -20,14 +23,48 @@ void for_each_row(const Rows& rows, Use use) {
 
 double larger(double most, double value) { return value > most || value != value ? value : most; }
 
+// Bits of |x|: as whole numbers in the order of the sizes, NaN above all, so that a maximum runs in lanes.
+int64_t size_bits(double x) { return std::bit_cast<int64_t>(x) & INT64_MAX; }
+
+void keep_larger(int64_t& most, int64_t bits) { most = bits > most ? bits : most; }
+
+// Sizes of the columns of one segment: float64 where it lies, row by row or column by column, all else in tiles.
+void segment_sizes(const Segment& s, size_t n_rows, int64_t* most) {
+  const bool is_in_place = s.kind == Segment::Kind::dense && s.dtype == Dtype::f64;
+  const auto* x = static_cast<const double*>(s.values);
+  if (is_in_place && s.row_stride == 1) {
+    for (size_t j = 0; j < s.n_columns; ++j)
+      for (size_t i = 0; i < n_rows; ++i)
+        keep_larger(most[j], size_bits(x[static_cast<ptrdiff_t>(j) * s.column_stride + static_cast<ptrdiff_t>(i)]));
+    return;
+  }
+  std::vector<double> scratch;
+  const bool is_rows = is_in_place && s.column_stride == 1;
+  const size_t step = is_rows ? 1 : tile_rows(s.n_columns);
+  for (size_t first = 0; first < n_rows; first += step) {
+    const size_t count = std::min(step, n_rows - first);
+    const double* tile = x + static_cast<ptrdiff_t>(first) * s.row_stride;
+    if (!is_rows) {
+      scratch.resize(count * s.n_columns);
+      copy_segment(s, first, count, scratch.data(), s.n_columns);
+      tile = scratch.data();
+    }
+    for (size_t k = 0; k < count; ++k)
+      for (size_t j = 0; j < s.n_columns; ++j) keep_larger(most[j], size_bits(tile[k * s.n_columns + j]));
+  }
+}
+
 }  // namespace
 
 std::vector<double> column_sizes(const Rows& rows) {
-  std::vector<double> dense(rows.n_dense, 0.0), out(rows.n_columns, 0.0);
-  for_each_row(rows, [&](const double* x) {
-    for (size_t j = 0; j < dense.size(); ++j) dense[j] = larger(dense[j], std::fabs(x[j]));
-  });
-  for (size_t j = 0; j < dense.size(); ++j) out[rows.dense_columns[j]] = dense[j];
+  std::vector<int64_t> dense(rows.n_dense, 0);
+  std::vector<double> out(rows.n_columns, 0.0);
+  size_t at = 0;
+  for (const Segment& s : rows.dense) {
+    segment_sizes(s, rows.n_rows, dense.data() + at);
+    at += s.n_columns;
+  }
+  for (size_t j = 0; j < dense.size(); ++j) out[rows.dense_columns[j]] = std::bit_cast<double>(dense[j]);
   if (rows.thin.empty()) return out;
   for (size_t row = 0; row < rows.n_rows; ++row)
     rows.for_each_entry(row, [&](size_t j, double value) { out[j] = larger(out[j], std::fabs(value)); });

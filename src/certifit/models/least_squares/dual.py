@@ -8,6 +8,7 @@ its column, and s_j w_j replaces w_j.
 from __future__ import annotations
 
 from copy import copy
+from math import fsum
 from typing import Self
 
 import numpy as np
@@ -19,14 +20,17 @@ from certifit.data.source import Block, Memory, Source, block_rows
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights, data_facts, refuse_overflow
 from certifit.models.least_squares.task import LeastSquares
-from certifit.runtime import core, n_threads
+from certifit.runtime import core, memory_limit, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.remainders import column_remainders
-from certifit.statistics.residual import Residual, residual
+from certifit.statistics.residual import UNIT, Residual, residual, twofold_unit
 
 PIECE = 2048  # columns that are centred at a time
+TURNED_PIECE = 64  # columns that are copied at a time: both sides of a copy stay near the processor
+LEAST_BLOCK = 4096  # columns whose products are summed before sums are added, at least
+NEAR = 0.25  # share of a row's squares that is left about the mean: below it products are summed about the mean
 LARGEST_NULL_SPACE = 4_000_000  # most entries of a null space
 COUNT_ABOVE = 256  # with fewer columns the d x d matrix is cheap, and a stream is not read just to count its rows
 
@@ -46,6 +50,57 @@ def has_fewer_rows(source: Source) -> bool:
     return counted and sum(stretch.n_rows for stretch in source.stretches()) < source.n_features
 
 
+class Turned:
+    """Dense rows, column by column, which every pass over few rows and many columns reads.
+
+    Columns that lie one after another are read where they are, others copied once where memory allows it; the bits
+    are the same. scale: powers of two, near enough to 1 that products of unscaled entries do not leave float64.
+    """
+
+    def __init__(self, X: Array, scale: Array) -> None:
+        self.scale, (self.n_rows, self.n_columns) = scale, X.shape
+        self.rows: list[tuple[str, Array]] = [("dense", _turned(X))]
+        self._block = max(block_rows(self.n_rows), LEAST_BLOCK)
+
+    @staticmethod
+    def of(X: Array, scale: Array) -> Turned | None:
+        """None for sparse rows and for scales far from 1."""
+        powers = np.frexp(scale)[1]
+        return None if sp.issparse(X) or np.abs(powers).max(initial=0) > 400 else Turned(X, scale)
+
+    def gram(self, roots: Array) -> Array:
+        """roots_i roots_k x_i'x_k of the scaled rows. The scale is that of all columns."""
+        n = self.n_rows
+        unit, zeros = roots * self.scale[0], np.zeros(n)
+        sums, _ = core.gram(self.rows, None, None, unit, zeros, 1.0, 0.0, 1.0, self._block, False, n_threads())
+        return np.asarray(sums[:n, :n])
+
+    def products(self, multipliers: Array) -> Array:
+        """sum_i a_i x_i of the scaled rows."""
+        return np.asarray(core.scores(self.rows, multipliers, 0.0, n_threads())) * self.scale
+
+    def precise_products(self, multipliers: Array, less: Array) -> Array:
+        """sum_i a_i x_i - less of the scaled rows, rounded once."""
+        ones, threads = np.ones(self.n_rows), n_threads()
+        left = core.residual_rows(self.rows, less / self.scale, ones, 1.0, multipliers, 0.0, threads)
+        return -np.asarray(left) * self.scale
+
+    def fits(self, weights: Array) -> dd.Pair:
+        """x_i'w of the scaled rows, twofold: the core's sums of x r, at weights of 0, where r is the target."""
+        ones, zeros, target = np.ones(self.n_rows), np.zeros(self.n_rows), weights * self.scale
+        hi, lo, *_ = core.residual(self.rows, target, None, ones, 1.0, 1.0, zeros, 0.0, self._block, n_threads())
+        return hi[:-1], lo[:-1]
+
+
+def _turned(X: Array) -> Array:
+    if (X.dtype == np.float64 and X.flags.f_contiguous) or 8 * X.size > memory_limit():
+        return X.T
+    out = np.empty(X.shape[::-1])
+    for begin in range(0, len(out), TURNED_PIECE):
+        out[begin : begin + TURNED_PIECE] = X[:, begin : begin + TURNED_PIECE].T
+    return out
+
+
 class RowKernel:
     """All rows gathered, centred and scaled, and the matrix K of their products.
 
@@ -53,6 +108,7 @@ class RowKernel:
     """
 
     units: Array | None = None
+    is_near = False  # whether the mean of the rows is near 0 beside their spread
 
     def __init__(self, source: Source, fit_intercept: bool, standardize: bool = False) -> None:
         self.source = source
@@ -68,6 +124,7 @@ class RowKernel:
         self.weight: Array = weight * self.scaling.weight_scale
         self.sum_weight = float(self.weight.sum())
         refuse_no_weight(self.sum_weight)
+        self.turned = Turned.of(self.block.X, self.scaling.scale)
         self.mean = self._mean()
         y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
         self.y_mean = y_mean if fit_intercept else 0.0
@@ -113,6 +170,8 @@ class RowKernel:
     def _mean(self) -> Array:
         if not self.fit_intercept:
             return np.zeros(self.source.n_features)
+        if self.turned is not None:
+            return self.turned.products(self.weight) / self.sum_weight
         if self.standardize:
             pieces = [self._scaled(at) @ self.weight for at in self._pieces()]
             return np.concatenate(pieces) / self.sum_weight
@@ -172,6 +231,10 @@ class RowKernel:
 
     def _summed_kernel(self, twofold: bool) -> tuple[Array, Array | None]:
         """K, summed over ranges of columns: the Gram matrix of the transposed, centred rows."""
+        if self.turned is not None and self.units is None and not twofold:
+            kernel = self._centred_products(self.turned.gram(self.roots))
+            if kernel is not None:
+                return kernel, None
         n, d = self.block.n_rows, self.source.n_features
         ones, zeros, size = np.ones(n), np.zeros(n), block_rows(n)
         total: tuple[Array, Array] = (np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1)))
@@ -183,6 +246,18 @@ class RowKernel:
             refuse_nonfinite(self.source)
         return total[0][:n, :n], total[1][:n, :n] if twofold else None
 
+    def _centred_products(self, products: Array) -> Array | None:
+        """K from products about 0, or None where that would lose digits."""
+        self.is_near = True
+        if not self.fit_intercept:
+            return products
+        roots = self.roots
+        along = products @ roots / self.sum_weight  # z_i'mean, of z_i about 0
+        along -= roots * (float(along @ roots) / self.sum_weight / 2)
+        kernel = np.asarray(products - np.outer(along, roots) - np.outer(roots, along))
+        self.is_near = bool((np.diagonal(kernel) >= NEAR * np.diagonal(products)).all())
+        return kernel if self.is_near else None
+
 
 class DualLeastSquares(RowKernel):
     """The task of fewer rows than columns; it gathers all rows."""
@@ -190,6 +265,7 @@ class DualLeastSquares(RowKernel):
     def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
         super().__init__(source, fit_intercept, standardize)
         self._alpha = alpha
+        self._fitted: tuple[Array, dd.Pair] | None = None
         self.factor: Factor = self._factored()
 
     @property
@@ -233,15 +309,36 @@ class DualLeastSquares(RowKernel):
 
     def residuals(self, state: Weights) -> Array:
         """r_i = y_i - b - x_i'w, scaled, evaluated in twofold precision."""
+        if self.turned is not None:
+            return self._twofold_residuals(self.turned, state)[0]
         weights, intercept = self.to_scaled(state)
-        s = self.scaling
-        rows = self.block.rows
+        s, rows = self.scaling, self.block.rows
         return np.asarray(core.residual_rows(rows, self.y, s.scale, s.y_scale, weights, intercept, n_threads()))
 
-    def residual_at(self, state: Weights) -> Residual:
-        """The residual statistic at a state: one pass."""
+    def _twofold_residuals(self, turned: Turned, state: Weights) -> dd.Pair:
         weights, intercept = self.to_scaled(state)
-        return residual(self.source, self.scaling, weights, intercept, self.mean, self.penalty)
+        if self._fitted is None or not np.array_equal(self._fitted[0], weights):
+            self._fitted = weights, turned.fits(weights)
+        hi, lo = self._fitted[1]
+        return dd.add(dd.two_sum(self.y * self.scaling.y_scale, -intercept), (-hi, -lo))
+
+    def residual_at(self, state: Weights) -> Residual:
+        """The residual statistic at a state: one pass, and one where its residuals are not known."""
+        weights, intercept = self.to_scaled(state)
+        if self.turned is None:
+            return residual(self.source, self.scaling, weights, intercept, self.mean, self.penalty)
+        r = self._twofold_residuals(self.turned, state)
+        slopes = dd.multiply((self.weight, np.zeros_like(self.weight)), r)
+        pull = dd.two_product(self.penalty, weights)
+        total, size = fsum(np.concatenate(slopes)), fsum(np.abs(slopes[0]))
+        # Large parts cancel before the one rounding; what is left of the small parts is some u of them.
+        columns = self.turned.precise_products(slopes[0], pull[0]) + (self.turned.products(slopes[1]) - pull[1])
+        columns -= self.mean * total
+        rounding = UNIT * (4 * np.abs(columns) + 2 * np.abs(self.mean * total)) + 4 * len(self.y) * UNIT**2 * size
+        magnitude = float(self.weight @ (2 * fsum(np.abs(weights)) + np.abs(self.y) * self.scaling.y_scale) ** 2)
+        unit = twofold_unit(max(self.n_rows, self.source.n_features))
+        gradient, rounding = np.append(total, columns), np.append(UNIT * abs(total), rounding)
+        return Residual(gradient, dd.dot(slopes[0], r[0])[0], magnitude, rounding, unit)
 
     def row_relations(self) -> Array:
         """Vectors n with n'X = 0 to the last bit, and n'1 = 0 with an intercept: what no fit can change.
@@ -264,9 +361,12 @@ class DualLeastSquares(RowKernel):
 
     def combine(self, multipliers: Array) -> Array:
         """sum_i a_i z_i: the weights that multipliers of the rows stand for, scaled, times `penalty_units`."""
-        d = self.source.n_features
-        pieces = [self._centred(slice(begin, begin + PIECE)) @ multipliers for begin in range(0, d, PIECE)]
-        return np.concatenate(pieces)
+        if self.turned is None:
+            return np.concatenate([self._centred(at) @ multipliers for at in self._pieces()])
+        of_rows = self.roots * multipliers
+        about, turned = self.mean * fsum(of_rows), self.turned
+        products = turned.products(of_rows) - about if self.is_near else turned.precise_products(of_rows, about)
+        return products if self.units is None else products / self.units
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""

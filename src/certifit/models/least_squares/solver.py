@@ -133,6 +133,8 @@ def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
     weights = task.combine(multipliers)
     state = best = task.from_scaled(weights)
     smallest = np.inf
+    # What the rounding of the weights alone can make of the residuals.
+    floor = FLOOR * float(np.linalg.norm(task.roots) * np.linalg.norm(weights / task.penalty_units))
     for _ in range(MAX_REFINEMENTS):
         r = task.roots * task.residuals(state)
         left = _reachable(task, r - task.strength * multipliers)
@@ -140,7 +142,10 @@ def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
         _report(steps, float(r @ r), float(left @ left), size, task.sum_weight, task.scaling.y_scale)
         if not size < smallest:
             break
+        is_over = size > smallest / 4 or float(np.linalg.norm(left)) <= floor
         smallest, best = size, state
+        if is_over:
+            break
         # The weights are moved by a step, not computed again: their error is then that of the step.
         step = factor.solve(left)
         multipliers, weights = multipliers + step, weights + task.combine(step)
