@@ -124,3 +124,21 @@ def test_a_penalty_acts_on_the_columns_of_the_basis(rng):
     coef, intercept = ridge(columns, y, 0.1)
     assert model.coef_ == pytest.approx(coef, rel=1e-9)
     assert model.intercept_ == pytest.approx(intercept, rel=1e-9)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_wide_rows_have_the_bits_of_any_layout_any_memory_and_any_threads(rng, weighted, offset):
+    X, y = rng.normal(size=(20, 5000)) + offset, rng.normal(size=20)
+    weight = rng.integers(0, 3, 20).astype(float) if weighted else None
+    model = cf.Ridge().fit(X, y, weight)
+    with cf.threads(2):
+        turned = cf.Ridge().fit(np.asfortranarray(X), y, weight)
+    short = np.asarray(X, dtype=np.float32)  # its columns are copied as float64 where twice its size is allowed
+    with cf.memory(1.5 * short.nbytes):
+        read = cf.Ridge().fit(short, y, weight)
+    copied = cf.Ridge().fit(short, y, weight)
+    for one, other in ((model, turned), (read, copied)):
+        assert one.coef_.tobytes() == other.coef_.tobytes() and one.intercept_ == other.intercept_
+        assert one.certificate_.value == other.certificate_.value
+    assert model.certificate_.holds
