@@ -11,6 +11,7 @@ namespace {
 constexpr size_t tile = 256;    // rows and columns of a tile of K: half a megabyte
 constexpr size_t depth = 1024;  // terms of a sum that are added before they join the others
 constexpr size_t product_rows = 128;
+constexpr size_t most_below = size_t{1} << 24;  // numbers that `symmetric_times` holds
 
 // C = A B' + beta C of row-major blocks: C is a x b, A a x k, B b x k; lda, ldb, ldc are the lengths of whole rows.
 void times_transposed(Gemm gemm, size_t a, size_t b, size_t k, const double* A, size_t lda, const double* B, size_t ldb,
@@ -98,6 +99,35 @@ class Tiles {
 
 size_t n_tiles(size_t n, size_t size) { return (n + size - 1) / size; }
 
+// How many numbers the tiles below the diagonal add to rows above them.
+size_t n_below(size_t n, size_t k) {
+  const size_t across = n_tiles(n, tile);
+  return across * (across - 1) / 2 * tile * k;
+}
+
+// K V of the points with themselves: a tile below the diagonal is made once, and used as its transpose too.
+void symmetric_times(Gemm gemm, const Tiles& tiles, size_t n, DenseMatrix V, double* out, Crew& crew) {
+  const size_t k = V.n_columns, across = n_tiles(n, tile);
+  std::vector<double> below(n_below(n, k));
+  auto of = [&](size_t row, size_t column) { return below.data() + (row * (row - 1) / 2 + column) * tile * k; };
+  crew.for_each_block(across, [&](size_t number) {
+    const size_t row = across - 1 - number, i = row * tile, a = std::min(tile, n - i);  // the longest rows first
+    std::vector<double> C(a * tile);
+    std::fill(out + i * k, out + (i + a) * k, 0.0);
+    for (size_t column = 0; column <= row && crew.keep_going(); ++column) {
+      const size_t j = column * tile, b = std::min(tile, n - j);
+      tiles.make(i, a, j, b, C.data(), tile);
+      times(gemm, false, a, k, b, C.data(), tile, V.values + j * k, k, 1.0, out + i * k, k);
+      if (column < row) times(gemm, true, b, k, a, C.data(), tile, V.values + i * k, k, 0.0, of(row, column), k);
+    }
+  });
+  crew.for_each_block(across, [&](size_t column) {
+    double* to = out + column * tile * k;
+    for (size_t row = column + 1; row < across; ++row)
+      for (size_t t = 0; t < tile * k; ++t) to[t] += of(row, column)[t];
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -134,6 +164,8 @@ void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix 
                   Crew& crew) {
   const Tiles tiles(gemm, form, X, Z);
   const size_t n = X.n_rows, m = Z.n_rows, k = V.n_columns;
+  if (X.values == Z.values && n == m && n > tile && n_below(n, k) <= most_below)
+    return symmetric_times(gemm, tiles, n, V, out, crew);
   crew.for_each_block(n_tiles(n, tile), [&](size_t number) {
     const size_t i = number * tile, a = std::min(tile, n - i);
     std::vector<double> C(a * tile);

@@ -29,7 +29,7 @@ using DenseMatrix = MatrixOf<double>;
 template <class T>
 void kernel_matrix(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, T* K, Crew& crew);
 
-// K V without holding K, n x k.
+// K V without holding K, n x k. Z the same array as X: half of K is made. A sum has pieces of 256 terms.
 void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix Z, DenseMatrix V, double* out,
                   Crew& crew);
 

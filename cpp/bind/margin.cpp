@@ -81,13 +81,13 @@ void check_variables(const Rows& row, const Vector& sign, const Vector& target, 
 
 nb::tuple solve_py(nb::capsule capsule, Rows row, Vector sign, Vector target, Vector bound, Vector a, Vector f,
                    Rows set, bool has_intercept, double violation, size_t most_steps, size_t most_rounds, size_t size,
-                   int threads) {
+                   bool is_summed_again, int threads) {
   HeldPool& pool = pool_of(capsule);
   check_variables(row, sign, target, bound, a, pool.n_rows());
   check_size("f", f.shape(0), pool.n_rows());
   check(size >= 2, "a working set needs two variables");
   const margin::Variables variables{row.shape(0), row.data(), sign.data(), target.data(), bound.data(), has_intercept};
-  const margin::Limits limits{violation, most_steps, most_rounds, size};
+  const margin::Limits limits{violation, most_steps, most_rounds, size, is_summed_again};
   std::vector<double> multipliers(a.data(), a.data() + a.shape(0)), values(f.data(), f.data() + f.shape(0));
   std::vector<margin::Round> rounds;
   std::vector<uint32_t> working(set.data(), set.data() + set.shape(0));
@@ -105,7 +105,7 @@ nb::tuple solve_py(nb::capsule capsule, Rows row, Vector sign, Vector target, Ve
     trace.insert(trace.end(), numbers, numbers + 4);
   }
   const size_t shape[2] = {rounds.size(), 4};
-  const char* words[] = {"converged", "stalled", "limit", "pause"};
+  const char* words[] = {"converged", "stalled", "limit", "pause", "solved"};
   return nb::make_tuple(to_numpy(std::move(multipliers)), to_numpy(std::move(values)),
                         to_numpy<2>(std::move(trace), shape), words[static_cast<int>(end)],
                         array_of(std::move(working)));
@@ -154,7 +154,7 @@ void bind_margin(nb::module_& m) {
   m.def("margin_given_pool", given_pool_py, "is_single"_a, "matrix"_a.noconvert());
   m.def("margin_solve", solve_py, "pool"_a, "row"_a.noconvert(), "sign"_a.noconvert(), "target"_a.noconvert(),
         "bound"_a.noconvert(), "a"_a.noconvert(), "f"_a.noconvert(), "set"_a.noconvert(), "has_intercept"_a,
-        "violation"_a, "most_steps"_a, "most_rounds"_a, "size"_a, "threads"_a);
+        "violation"_a, "most_steps"_a, "most_rounds"_a, "size"_a, "is_summed_again"_a, "threads"_a);
   m.def("margin_counts", counts_py, "pool"_a);
   m.def("gaussian_sums", gaussian_sums_py, "X"_a.noconvert(), "Z"_a.noconvert(), "c"_a.noconvert(), "threads"_a);
   m.def("margin_add", add_py, "pool"_a, "row"_a.noconvert(), "coefficients"_a.noconvert(), "f"_a.noconvert(),

@@ -77,21 +77,36 @@ inline Floats most_of(Floats a, Floats b) {
 #endif
 }
 
-// exp(x) for x <= 0, within some units in the last place; below -87 it is that of -87.
-inline Floats exponential_below_zero(Floats x) {
-  x = most_of(x, all_lanes(-87.0f));
-  const Floats magic = all_lanes(0x1.8p23f);
-  const Floats t = fused<float>(x, all_lanes(0x1.715476p0f), magic);
-  const Floats n = t - magic;
-  Floats r = fused<float>(n, all_lanes(-0x1.62e4p-1f), x);
-  r = fused<float>(n, all_lanes(-0x1.7f7d1cp-20f), r);
-  const Floats r2 = r * r;
-  auto pair = [&](float even, float odd) { return fused<float>(r, all_lanes(odd), all_lanes(even)); };
-  const Floats high = fused<float>(r2, all_lanes(1.0f / 720), pair(1.0f / 24, 1.0f / 120));
-  const Floats p = fused<float>(r2, fused<float>(r2, high, pair(0.5f, 1.0f / 6)), pair(1.0f, 1.0f));
-  // n stands in the lowest bits of t; moved to the exponent it multiplies by 2^n.
+// The first four and the last four floats as doubles. One vector of all eight is more than a register of AVX2, and GCC
+// moves its parts through memory.
+inline Vec low_half(Floats x) { return __builtin_convertvector(__builtin_shufflevector(x, x, 0, 1, 2, 3), Vec); }
+inline Vec high_half(Floats x) { return __builtin_convertvector(__builtin_shufflevector(x, x, 4, 5, 6, 7), Vec); }
+
+// Points of a Gaussian kernel are multiplied by this: those in float32 so that the exponent is one of 2, which is cut
+// into whole number and rest without a product.
+template <class Real>
+inline constexpr double scale_of_points = sizeof(Real) == 4 ? 0x1.337cc2183b05p0 : 1.0;  // sqrt(log2(e))
+
+constexpr float least_exponent = -125.0f;  // 2 to less is not normal
+
+// 2^x for x from `least_exponent` to 1, within 5 units of 2^-24.
+inline Floats power_of_two(Floats x) {
+  const Floats magic = all_lanes(0x1.8p23f);  // adding it rounds to a whole number, which stands in the lowest bits
+  const Floats t = x + magic, r = x - (t - magic);
+  // Nearest to 2^r for |r| <= 1/2 among the polynomials of degree 5 that are 1 at 0.
+  Floats p = fused<float>(r, all_lanes(0x1.5b4ddap-10f), all_lanes(0x1.3ce34p-7f));
+  p = fused<float>(r, p, all_lanes(0x1.c6b836p-5f));
+  p = fused<float>(r, p, all_lanes(0x1.ebf9dep-3f));
+  p = fused<float>(r, p, all_lanes(0x1.62e42ap-1f));
+  p = fused<float>(r, p, all_lanes(1.0f));
+  // Moved to the exponent the whole number multiplies by its power of 2.
   return (Floats)((Int32s)p + ((Int32s)t << 23));
 }
-using certifit::exponential_below_zero;
+
+// The Gaussian kernel of an exponent; what rounding made positive is 0.
+inline Floats gaussian(Floats exponent) {
+  return power_of_two(most_of(least_of(exponent, Floats{}), all_lanes(least_exponent)));
+}
+inline Vec gaussian(Vec exponent) { return exponential_below_zero(choose(exponent < Vec{}, exponent, Vec{})); }
 
 }  // namespace certifit::margin

@@ -20,11 +20,13 @@ class Pairs {
   static constexpr Real far = sizeof(Real) == 4 ? Real(1e30) : Real(1e300);
 
  public:
-  // room for q variables, padded to whole vectors
-  explicit Pairs(size_t q)
+  static size_t padded(size_t q) { return (q + 15) / 16 * 16; }
+
+  // q variables, padded to whole vectors. K: q rows of padded(q), whose padding is finite.
+  Pairs(size_t q, const Real* K)
       : q(q),
-        stride((q + 15) / 16 * 16),
-        K(stride * q),
+        stride(padded(q)),
+        K(K),
         F(stride),
         up(stride, far),
         low(stride, -far),
@@ -34,7 +36,8 @@ class Pairs {
         bound(q) {}
 
   size_t q, stride;
-  std::vector<Real> K, F, up, low, diagonal;  // up, low: 0 where the variable may rise or fall in s a, else +- far
+  const Real* K;
+  std::vector<Real> F, up, low, diagonal;  // up, low: 0 where the variable may rise or fall in s a, else +- far
   std::vector<double> a, sign, bound;
 
   void admit(size_t t) {

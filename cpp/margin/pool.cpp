@@ -1,7 +1,6 @@
 #include "pool.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "lanes.hpp"
 
@@ -16,8 +15,6 @@ constexpr size_t slab_bytes = size_t{1} << 25;
 constexpr uint32_t probes = 16;
 constexpr size_t few_columns = 64;  // of points whose products stay in registers; a BLAS is faster with more
 
-typedef double Doubles __attribute__((vector_size(64)));
-
 template <class Real>
 Real whole_power(Real base, int degree) {
   Real result = 1;
@@ -26,13 +23,11 @@ Real whole_power(Real base, int degree) {
   return result;
 }
 
-inline void add_to(double* sum, Floats x) {
-  Doubles total;
-  std::memcpy(&total, sum, sizeof total);
-  total += __builtin_convertvector(x, Doubles);
-  std::memcpy(sum, &total, sizeof total);
-}
 inline void add_to(double* sum, Vec x) { store(sum, load(sum) + x); }
+inline void add_to(double* sum, Floats x) {
+  add_to(sum, low_half(x));
+  add_to(sum + lanes, high_half(x));
+}
 
 // sum[k] += sum_t c[t] rows[t][k], k < n
 template <class Real>
@@ -71,10 +66,12 @@ KernelPool<Real>::KernelPool(GemmOf<Real> gemm, const KernelForm& form, const do
       n_(n),
       d_(d),
       most_rows_(std::min(n, most_rows)),
-      points_(points, points + n * d),
+      points_(n * d),
       squares_(n),
       diagonal_(n),
       place_(n, -1) {
+  const double scale = form.kind == KernelForm::Kind::gaussian ? scale_of_points<Real> : 1.0;
+  for (size_t k = 0; k < n * d; ++k) points_[k] = static_cast<Real>(points[k] * scale);
   for (size_t i = 0; i < n; ++i) {
     double square = 0.0;
     for (size_t j = 0; j < d; ++j) square += static_cast<double>(points_[i * d + j]) * points_[i * d + j];
@@ -130,11 +127,8 @@ void KernelPool<Real>::form_row(Real square, const Real* squares, Real* g, size_
   if (form_.kind == KernelForm::Kind::polynomial)
     for (size_t k = 0; k < n; ++k) g[k] = whole_power(static_cast<Real>(form_.constant) + g[k], form_.degree);
   if (form_.kind != KernelForm::Kind::gaussian) return;
-  const V zero{}, first = all_lanes(square);
-  auto of = [&](V product, V other) {
-    const V exponent = product - (first + other);
-    return exponential_below_zero(exponent < zero ? exponent : zero);
-  };
+  const V first = all_lanes(square);
+  auto of = [&](V product, V other) { return gaussian(product - (first + other)); };
   size_t k = 0;
   for (; k + L::n <= n; k += L::n) store_lanes(g + k, of(load_lanes(g + k), load_lanes(squares + k)));
   if (k == n) return;
@@ -157,12 +151,18 @@ void KernelPool<Real>::products(const Real* A, size_t a, size_t first, size_t b,
 }
 
 template <class Real>
-void KernelPool<Real>::among(const std::vector<uint32_t>& rows, Real* K, size_t stride, Crew& crew) const {
+const Real* KernelPool<Real>::among(const std::vector<uint32_t>& rows, size_t stride, Crew& crew) {
   const size_t q = rows.size();
+  if (n_matrix_ < q * stride) {
+    matrix_ = pages<Real>(q * stride);
+    n_matrix_ = q * stride;
+  }
+  Real* K = matrix_.get();
+  for (size_t s = 0; s < q; ++s) std::fill(K + s * stride + q, K + (s + 1) * stride, Real(0));
   if (!given_.empty()) {
     for (size_t s = 0; s < q; ++s)
       for (size_t t = 0; t < q; ++t) K[s * stride + t] = given_[rows[s] * n_ + rows[t]];
-    return;
+    return K;
   }
   std::vector<Real> chosen(q * d_), squares(q);
   for (size_t s = 0; s < q; ++s) {
@@ -181,6 +181,7 @@ void KernelPool<Real>::among(const std::vector<uint32_t>& rows, Real* K, size_t 
     for (size_t s = first; s < first + a; ++s) form_row(squares[s], squares.data(), K + s * stride, q);
   });
   for (size_t s = 0; s < q; ++s) K[s * stride + s] = diagonal_[rows[s]];
+  return K;
 }
 
 template <class Real>
@@ -208,24 +209,22 @@ Real* KernelPool<Real>::slot_for(uint32_t row, size_t& n_busy) {
   return values_of(chosen);
 }
 
-// sums[k] += sum_t coefficients[t] k(rows[t], first + k), k < b. kept: where a row is written to, or nowhere.
+// sums[k] += sum_t coefficient_t k(x_t, first + k), k < b, of all x of `fresh`.
 template <class Real>
-void KernelPool<Real>::add_new(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients,
-                               const std::vector<Real*>& kept, size_t first, size_t b, double* sums) const {
-  const std::unique_ptr<Real[]> tile(new Real[height * width]), chosen(new Real[height * d_]);
+void KernelPool<Real>::add_new(const Fresh& fresh, size_t first, size_t b, double* sums) const {
+  const std::unique_ptr<Real[]> tile(new Real[height * width]);
   std::vector<const Real*> parts;
-  for (size_t top = 0; top < rows.size(); top += height) {
-    const size_t a = std::min(height, rows.size() - top);
-    for (size_t t = 0; t < a; ++t) std::copy_n(points_.data() + rows[top + t] * d_, d_, chosen.get() + t * d_);
-    products(chosen.get(), a, first, b, tile.get(), width);
+  for (size_t top = 0; top < fresh.rows.size(); top += height) {
+    const size_t a = std::min(height, fresh.rows.size() - top);
+    products(fresh.points.data() + top * d_, a, first, b, tile.get(), width);
     parts.clear();
     for (size_t t = 0; t < a; ++t) {
-      Real* row = tile.get() + t * width;
-      form_row(squares_[rows[top + t]], squares_.data() + first, row, b);
-      if (kept[top + t] != nullptr) std::copy_n(row, b, kept[top + t] + first);
+      Real *row = tile.get() + t * width, *kept = fresh.kept[top + t];
+      form_row(squares_[fresh.rows[top + t]], squares_.data() + first, row, b);
+      if (kept != nullptr) std::copy_n(row, b, kept + first);
       parts.push_back(row);
     }
-    add_multiples(parts, coefficients.data() + top, sums, b);
+    add_multiples(parts, fresh.coefficients.data() + top, sums, b);
   }
 }
 
@@ -243,9 +242,8 @@ void KernelPool<Real>::add(const std::vector<uint32_t>& rows, const std::vector<
   for (size_t begin = 0; begin < rows.size(); begin += batch) {
     const size_t end = std::min(rows.size(), begin + batch);
     std::vector<const Real*> kept;
-    std::vector<Real*> made;
-    std::vector<double> of_kept, of_made;
-    std::vector<uint32_t> of;
+    std::vector<double> of_kept;
+    Fresh fresh;
     ++clock_;
     size_t n_busy = 0;
     for (size_t t = begin; t < end; ++t) {
@@ -257,16 +255,17 @@ void KernelPool<Real>::add(const std::vector<uint32_t>& rows, const std::vector<
     }
     for (size_t t = begin; t < end && given_.empty(); ++t) {
       if (place_[rows[t]] >= 0) continue;
-      made.push_back(slot_for(rows[t], n_busy));
-      of_made.push_back(coefficients[t]);
-      of.push_back(rows[t]);
+      fresh.rows.push_back(rows[t]);
+      fresh.kept.push_back(slot_for(rows[t], n_busy));
+      fresh.coefficients.push_back(coefficients[t]);
+      fresh.points.insert(fresh.points.end(), points_.data() + rows[t] * d_, points_.data() + (rows[t] + 1) * d_);
     }
-    n_made += made.size();
+    n_made += fresh.rows.size();
     n_reused += kept.size();
     auto work = [&](size_t block) {
       const size_t first = block * width, b = std::min(width, n_ - first);
       double sums[width] = {};
-      if (!of.empty()) add_new(of, of_made, made, first, b, sums);
+      if (!fresh.rows.empty()) add_new(fresh, first, b, sums);
       std::vector<const Real*> parts;
       for (const Real* row : kept) parts.push_back(row + first);
       add_multiples(parts, of_kept.data(), sums, b);

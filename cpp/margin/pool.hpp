@@ -26,8 +26,9 @@ class KernelPool {
   size_t n_rows() const { return n_; }
   Real diagonal(size_t i) const { return diagonal_[i]; }
 
-  // K[s * stride + t] = k(rows[s], rows[t]).
-  void among(const std::vector<uint32_t>& rows, Real* K, size_t stride, Crew& crew) const;
+  // k(rows[s], rows[t]), in row s of a matrix whose rows are so long; what is beyond the last t is 0. It stands until
+  // the next call.
+  const Real* among(const std::vector<uint32_t>& rows, size_t stride, Crew& crew);
 
   // f[i] += sum_t coefficients[t] k(rows[t], i) for every i; few terms are added in Real, then in float64.
   void add(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients, double* f, Crew& crew);
@@ -44,8 +45,15 @@ class KernelPool {
     uint64_t used = 0;  // when it was asked for last
   };
 
-  void add_new(const std::vector<uint32_t>& rows, const std::vector<double>& coefficients,
-               const std::vector<Real*>& kept, size_t first, size_t b, double* sums) const;
+  // Rows of the matrix that are made: their points, one after the other, and where each is written to, or nowhere.
+  struct Fresh {
+    std::vector<uint32_t> rows;
+    std::vector<Real*> kept;
+    std::vector<double> coefficients;
+    std::vector<Real> points;
+  };
+
+  void add_new(const Fresh& fresh, size_t first, size_t b, double* sums) const;
   void form_row(Real square, const Real* squares, Real* g, size_t n) const;
   void products(const Real* A, size_t a, size_t first, size_t b, Real* C, size_t stride) const;
   Real* slot_for(uint32_t row, size_t& n_busy);
@@ -60,6 +68,8 @@ class KernelPool {
   std::vector<int64_t> place_;                             // of a row among the slots, -1 where it is not kept
   std::vector<Slot> slots_;
   std::vector<Pages<Real>> slabs_;  // the values of the slots, many rows of a slab
+  Pages<Real> matrix_;              // of the last rows `among` which it was asked for
+  size_t n_matrix_ = 0;
   uint64_t clock_ = 0, probe_ = 12345;
 };
 

@@ -15,6 +15,7 @@ constexpr size_t steps_per_variable = 200;
 constexpr size_t largest_matrix = 1024;  // of a working set whose whole matrix is made
 constexpr size_t largest_part = 4096;    // of the variables that are a problem of their own
 constexpr size_t most_inner_rounds = 200;
+constexpr double last_round = 16;  // times the violation asked for, from which one round of all that may move will do
 
 // The state of a run: which variables may move, and what F they have.
 struct Position {
@@ -58,8 +59,9 @@ class Chooser {
  public:
   Chooser(size_t n, size_t size, std::vector<uint32_t>& set) : size_(std::min(n, size)), is_in_(n, 0), set_(set) {}
 
-  void choose(const Position& at, std::pair<double, double> ends) {
-    if (take_all(at, ends)) return;
+  // Whether it holds all that may yet move.
+  bool choose(const Position& at, std::pair<double, double> ends) {
+    if (take_all(at, ends)) return true;
     rising_.clear();
     falling_.clear();
     for (size_t t = 0; t < at.of.n; ++t) {
@@ -75,6 +77,7 @@ class Chooser {
     take(falling_, size_ - set_.size());
     take(rising_, size_ - set_.size());
     for (uint32_t t : set_) is_in_[t] = 0;
+    return false;
   }
 
   void forget() { set_.clear(); }
@@ -152,8 +155,7 @@ struct Part {
 template <class Real>
 size_t step_in_pairs(KernelPool<Real>& pool, Part& part, bool has_intercept, double tolerance, size_t most_steps,
                      Crew& crew) {
-  Pairs<Real> pairs(part.size());
-  pool.among(part.of, pairs.K.data(), pairs.stride, crew);
+  Pairs<Real> pairs(part.size(), pool.among(part.of, Pairs<Real>::padded(part.size()), crew));
   pairs.a = part.a;
   pairs.sign = part.sign;
   pairs.bound = part.bound;
@@ -219,8 +221,9 @@ End solve_dual(KernelPool<Real>& pool, const Variables& variables, const Limits&
     rounds.push_back(round);
     if (round.violation <= limits.violation) return End::converged;
     if (left == 0) return End::limit;
-    chooser.choose(at, ends);
-    const double tolerance = std::max(limits.violation / 2, share_of_violation * round.violation);
+    const bool has_all = chooser.choose(at, ends);
+    const bool is_last = limits.is_summed_again && has_all && round.violation <= last_round * limits.violation;
+    const double tolerance = std::max(limits.violation / 2, is_last ? 0.0 : share_of_violation * round.violation);
     const Changes changes = solve_set(pool, at, set, tolerance, left, a, rounds.back().n_steps, crew);
     left -= rounds.back().n_steps;
     if (changes.rows.empty()) {
@@ -229,6 +232,7 @@ End solve_dual(KernelPool<Real>& pool, const Variables& variables, const Limits&
       chooser.forget();
       continue;
     }
+    if (is_last) return End::solved;
     idle = 0;
     pool.add(changes.rows, changes.coefficients, f, crew);
     if (rounds.size() >= limits.most_rounds) return End::pause;

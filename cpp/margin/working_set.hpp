@@ -28,6 +28,8 @@ struct Limits {
   size_t most_steps;  // of two variables
   size_t most_rounds;
   size_t size;  // of a working set
+  // The caller sums f again after the last round: it is not added to then, and the end is `solved`.
+  bool is_summed_again = false;
 };
 
 // A round: a working set, its steps, then the rows of the kernel of what changed.
@@ -36,7 +38,8 @@ struct Round {
   size_t n_steps;
 };
 
-enum class End { converged, stalled, limit, pause };
+// solved: as it seems; f is that of the multipliers before the last round.
+enum class End { converged, stalled, limit, pause, solved };
 
 // set: the working set before, and the last one. a, n of the variables, and f, n of the rows, are where it begins and
 // ends. f must be Kc; it is kept so by adding rows of the pool, whose rounding adds up.

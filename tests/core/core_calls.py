@@ -1068,6 +1068,7 @@ def _(rng: Rng) -> Arguments:
         "most_steps": int(rng.integers(0, 1000)),
         "most_rounds": int(rng.integers(0, 20)),
         "size": int(rng.integers(2, 9)),
+        "is_summed_again": bool(rng.integers(2)),
         "threads": threads(rng),
     }
 

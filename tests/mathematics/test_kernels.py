@@ -255,6 +255,20 @@ def test_a_gaussian_is_the_exponential_to_two_units_in_the_last_place_and_zero_f
     assert ks.Gaussian(1.0).times(np.array([[38.0]]), np.zeros((1, 1)), np.ones((1, 1)))[0, 0] == 0.0
 
 
+@pytest.mark.parametrize("name", ["linear", "gaussian", "polynomial"])
+@pytest.mark.parametrize("n", [100, 700])
+def test_products_with_some_of_the_rows_are_the_same_bits_for_any_threads(name, n):
+    rng, kernel = np.random.default_rng(n), BUILT[name]
+    points, places = rng.normal(size=(n, X.shape[1])), np.flatnonzero(rng.random(n) < 0.8)
+    V = rng.normal(size=(len(places), 2))
+    found = []
+    for n_threads in (1, 2, 8):
+        with cf.threads(n_threads):
+            found.append(kernel.times_of_rows(points, places, V))
+    assert all(np.array_equal(found[0], other) for other in found)
+    np.testing.assert_allclose(found[0], kernel(points, points[places]) @ V, rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize(("d", "width", "scale"), [(1, 1.0, 1.0), (20, 3.0, 1e30), (64, 0.5, 1e-300), (5, 0.3, 1.0)])
 def test_sums_in_float32_are_off_by_no_more_than_their_bound_for_any_threads(d, width, scale):
     rng = np.random.default_rng(d)

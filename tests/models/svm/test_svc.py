@@ -154,6 +154,21 @@ def test_a_proof_with_sums_in_float32_never_says_more_than_one_in_float64(monkey
     assert model.certificate_.holds and model.certify(X, y).holds
 
 
+def test_the_last_round_of_many_rows_is_told_with_the_f_that_was_summed_again():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(4500, 3))
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=4500) > 0, 1, -1)
+    model = cf.SVC(kernel=cf.kernels.Gaussian(1.5)).fit(X, y)
+    assert model.certificate_.holds and model.certificate_.violation <= 2e-3
+    last, task = model.history_[-1], model._task_on(X, y)
+    assert all(row["dual"] <= row["objective"] for row in model.history_)
+    b = model.intercept_[0]
+    f = task.values(model._state().points, model._state().dual)[:, 0]
+    norm = float(model.dual_coef_[:, 0] @ f[model.support_])
+    objective = np.maximum(1 - y * (f + b), 0.0).mean() + model.alpha_ / 2 * norm
+    assert last["objective"] == pytest.approx(objective, rel=1e-4) and last["violation"] <= 2e-3
+
+
 def test_the_certificate_knows_rows_in_any_order(rows, fitted):
     X, y, weight = rows
     order = np.random.default_rng(3).permutation(60)

@@ -58,6 +58,13 @@ class Formed(Kernel):
         """The matrix times the columns V; the matrix is not held."""
         return form_times(self.form, *self.prepared(X, Z), V)
 
+    def times_of_rows(self, X: Array, places: Array, V: Array) -> Array:
+        """The same for Z = X[places]: faster where these are most of the rows, as half of the matrix is made."""
+        rows = self.prepared(X, X[places])[0]
+        every = np.zeros((len(X), V.shape[1]))
+        every[places] = V
+        return form_times(self.form, rows, rows, every)
+
     def __call__(self, X: Array, Z: Array) -> Array:
         """k(x_i, z_j) of few points."""
         return self.of_products(*self.prepared(X, Z))

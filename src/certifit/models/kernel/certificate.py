@@ -25,7 +25,7 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import LEAST_SQUARES, TINY, UNIT, is_exact_fit
 
 SAFETY = 1e-12  # of a gap, for the last roundings
-TERMS = 1024  # of a sum that are added before they join the others: `cpp/kernels.cpp`
+TERMS, PIECES = 1024, 256  # of a sum: at most so many, at least so many are added before they join the others
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _point(task: KernelRidgeTask, state: KernelState) -> _Point:
     fitted = rows.times(state.points, dual[:, None])[:, 0]
     off = rows.error_times(state.points, size)
     # A sum of n terms in pieces of TERMS; |k(x, z)|^2 <= k(x, x) k(z, z).
-    unit = (min(len(dual), TERMS) + len(dual) / TERMS + 8) * UNIT
+    unit = (min(len(dual), TERMS) + len(dual) / PIECES + 8) * UNIT
     reach = rows.sizes(rows.points) * float(rows.sizes(state.points) @ size)
     level = task.y - intercept
     errors = level - fitted
@@ -137,7 +137,7 @@ def _at_points(task: KernelRidgeTask, state: KernelState, dual: Array) -> tuple[
     assert kernel is not None
     values = kernel.times(points, points, dual[:, None])[:, 0]
     sizes, size = task.rows.sizes(points), _rounded_by(dual)
-    unit = (min(len(dual), TERMS) + len(dual) / TERMS + 8) * UNIT
+    unit = (min(len(dual), TERMS) + len(dual) / PIECES + 8) * UNIT
     return values, kernel.error_times(points, points, size) + unit * sizes * float(sizes @ size)
 
 
@@ -165,7 +165,7 @@ def _gap_of_function(task: KernelRidgeTask, at: _Point) -> tuple[float, float]:
     size = _rounded_by(multipliers)
     values = rows.times(rows.points, multipliers[:, None])[:, 0]
     sizes = rows.sizes(rows.points)
-    unit = (min(len(size), TERMS) + len(size) / TERMS + 8) * UNIT
+    unit = (min(len(size), TERMS) + len(size) / PIECES + 8) * UNIT
     off = rows.error_times(rows.points, size) + unit * sizes * float(sizes @ size)
     fitted = at.fitted
     inner = float(multipliers @ fitted)

@@ -151,7 +151,7 @@ def _multipliers(A: Array) -> Array:
     none, rows = np.zeros(0, dtype=np.uint32), np.arange(n, dtype=np.uint32)
     a = core.margin_solve(
         pool, rows, ones, ones, np.full(n, np.inf), np.zeros(n), np.zeros(n), none,
-        False, VIOLATION, MOST_STEPS, MOST_ROUNDS, WORKING_SET, n_threads(),
+        False, VIOLATION, MOST_STEPS, MOST_ROUNDS, WORKING_SET, False, n_threads(),
     )[0]  # fmt: skip
     support = np.flatnonzero(a)
     if 0 < len(support) <= WORKING_SET:

@@ -28,7 +28,7 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT, is_exact_fit
 
 SAFETY = 1e-12  # of a gap, for the last roundings
-TERMS = 1024  # of a sum that are added before they join the others: `cpp/kernels.cpp`
+TERMS, PIECES = 1024, 256  # of a sum: at most so many, at least so many are added before they join the others
 BOX = 64 * UNIT  # of C_t, whose sum of weights is rounded
 CHEAP = 1e-3  # of what is asked: roundings of f below it need no better bound
 SHARP = 0.9
@@ -259,7 +259,7 @@ def assumption_of(task: MarginTask) -> str:
 
 def _rounding(size: Array, sizes: Array, of_points: Array) -> Array:
     """Of a sum of n terms in pieces of TERMS; |k(x, z)|^2 <= k(x, x) k(z, z)."""
-    unit = (min(len(size), TERMS) + len(size) / TERMS + 8) * UNIT
+    unit = (min(len(size), TERMS) + len(size) / PIECES + 8) * UNIT
     return np.asarray(unit * sizes * float(of_points @ size))
 
 

@@ -205,14 +205,15 @@ def solve_machine(
         local = local.reshape(-1).astype(np.uint32)
         pool = Pool(task.rows, places, cache_bytes)
     at = Progress(np.zeros(len(local)), np.zeros(len(places))) if start is None else Progress(*start)
-    can_step = len(places) <= MOST_SIDE and bool(np.isfinite(machine.bound).all())
+    is_bounded = bool(np.isfinite(machine.bound).all())
+    can_step = len(places) <= MOST_SIDE and is_bounded
     first = VIOLATION * machine.unit
     closeness, left, reason = first, max_iter, ""
-    for refresh in range(MOST_REFRESHES):
+    for _ in range(MOST_REFRESHES):
         end, rise = "pause", Rise()
         while end == "pause" and not record.steps.is_over:
             arrays = (local, machine.sign, machine.target, machine.bound, at.a, at.f, at.set)
-            limits = (machine.has_intercept, closeness, left, 1, WORKING_SET, n_threads())
+            limits = (machine.has_intercept, closeness, left, 1, WORKING_SET, is_exact and is_bounded, n_threads())
             at.a, at.f, trace, end, at.set = core.margin_solve(pool.pool, *arrays, *limits)
             for primal, dual, violation, n_steps in trace.tolist():
                 record.add(primal, dual, violation)
@@ -222,8 +223,10 @@ def solve_machine(
             if end == "pause" and can_step and max_iter - left > MANY * len(local):
                 end = "slow"
         if is_exact or not pool.is_single:
-            at.f = refreshed(task, machine, places, at.a, is_first=refresh == 0)
+            at.f = refreshed(task, machine, places, at.a, is_rough=closeness >= first)
         gap, primal, violation = measured(machine, local, at.a, at.f)
+        if end == "solved":
+            record.add(primal, primal - max(gap, 0.0), violation)
         is_close = gap <= ENOUGH * tol * primal
         if record.steps.is_over or (is_close and violation <= max(first, closeness)):
             break
@@ -280,15 +283,15 @@ def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at:
         at.a, at.f = a, f
 
 
-def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, *, is_first: bool = False) -> Array:
-    """f at the rows of a machine, in float64; the first time only where the certificate will want it so."""
+def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, *, is_rough: bool = False) -> Array:
+    """f at the rows of a machine, in float64; is_rough: only where the certificate will want it so."""
     dual = np.bincount(machine.row, machine.sign * a, task.rows.n_points)[:, None]
     if task.rows.kernel is None:
         return np.asarray(task.rows.times(task.rows.points, dual)[places, 0])
     support = np.flatnonzero(dual)
     points, dual = task.remembered(support, np.ascontiguousarray(dual[support]))
     if len(task.machines) == 1 and len(places) == task.rows.n_points:
-        if is_first:
+        if is_rough:
             return task.near_values(
                 points,
                 dual,

@@ -25,6 +25,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
+from certifit.mathematics.kernels.basic import Formed
 from certifit.minimise.problem import Run
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.slack import HINGE, Slack
@@ -34,6 +35,7 @@ from certifit.statistics.moments import target_sums
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
 FAINT = 1e-12  # of C: a multiplier nearer to its bound is on it
 MANY_VALUES = 10_000_000  # of the kernel, from which f is summed in float32 first
+MOST_ROWS = 0.6  # of the rows that are support vectors, from which half of the matrix of all rows is fewer values
 MACHINE_BYTES, ENTRY_BYTES = 1000.0, 28.0  # what a machine holds, and what it holds per row
 
 
@@ -167,14 +169,23 @@ class MarginTask:
         self.rows, self.machines, self.alpha, self.source = rows, tuple(machines), alpha, source
         self.in_float64 = in_float64 or alpha is None or len(self.machines) > 1
         self._valued: Valued | None = None
+        self._places: tuple[Array, Array] | None = None  # points of a state, and where they are among the rows
 
     def values(self, points: Array, dual: Array) -> Array:
         """f_p(x_i) of the rows, in float64; those of the last state are remembered."""
         known = self._known(points, dual)
         if known is None or known.off.any():
-            known = Valued(points, dual, np.asarray(self.rows.times(points, dual)), np.zeros(self.rows.n_points))
+            known = Valued(points, dual, self._sums(points, dual), np.zeros(self.rows.n_points))
             self._valued = known
         return known.f
+
+    def _sums(self, points: Array, dual: Array) -> Array:
+        rows, kernel = self.rows, self.rows.kernel
+        is_placed = self._places is not None and self._places[0] is points
+        if is_placed and isinstance(kernel, Formed) and len(points) > MOST_ROWS * rows.n_points:
+            assert self._places is not None
+            return kernel.times_of_rows(rows.points, self._places[1], dual)
+        return np.asarray(rows.times(points, dual))
 
     def near_values(
         self, points: Array, dual: Array, is_needed: Callable[[Array, Array], Array]
@@ -215,6 +226,7 @@ class MarginTask:
         points = np.ascontiguousarray(self.rows.points[support])
         if known is not None and np.array_equal(known.dual, dual) and np.array_equal(known.points, points):
             return known.points, known.dual
+        self._places = points, support
         return points, dual
 
     @cached_property
