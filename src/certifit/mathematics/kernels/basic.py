@@ -19,6 +19,7 @@ from certifit.mathematics.kernels.tiles import dense, form_matrix, form_times, g
 
 MOST_DEGREE = 1000
 TINY_ROW = 1e-140
+PIECE = 4096  # rows at a time
 FARTHEST = 1e150  # in widths from the centre: squares of more are beyond float64
 MOST_TERMS = 100_000  # of a truncated map
 SHORT_UNIT = 2.0**-24
@@ -60,10 +61,14 @@ class Formed(Kernel):
 
     def times_of_rows(self, X: Array, places: Array, V: Array) -> Array:
         """The same for Z = X[places]: faster where these are most of the rows, as half of the matrix is made."""
-        rows = self.prepared(X, X[places])[0]
+        rows = self._beside(X, places)
         every = np.zeros((len(X), V.shape[1]))
         every[places] = V
         return form_times(self.form, rows, rows, every)
+
+    def _beside(self, X: Array, places: Array) -> Array:
+        """Rows as they are prepared beside some of them."""
+        return self.prepared(X, X[places])[0]
 
     def __call__(self, X: Array, Z: Array) -> Array:
         """k(x_i, z_j) of few points."""
@@ -214,12 +219,32 @@ class Gaussian(Formed):
 
     def prepared(self, X: Array, Z: Array) -> tuple[Array, Array]:
         """Points in widths from a common centre: distances are the same, and less is lost to rounding."""
+        centre = self._centre(Z)
+        rows = self._moved(X, centre)
+        return rows, rows if Z is X else self._moved(Z, centre)
+
+    def _centre(self, Z: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            centre = np.mean(Z, axis=0) if len(Z) else np.zeros(X.shape[1])
-            centre = np.where(np.isfinite(centre), centre, 0.0)
-            rows = dense(np.clip((X - centre) / self.width, -FARTHEST, FARTHEST))
-            others = rows if Z is X else dense(np.clip((Z - centre) / self.width, -FARTHEST, FARTHEST))
-        return rows, others
+            centre = np.mean(Z, axis=0) if len(Z) else np.zeros(Z.shape[1])
+        return np.where(np.isfinite(centre), centre, 0.0)
+
+    def _beside(self, X: Array, places: Array) -> Array:
+        return self._moved(X, self._centre(X[places]))
+
+    def _moved(self, X: Array, centre: Array) -> Array:
+        """Points in widths from a centre; no second array of their size is made."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = dense(X - centre)
+            rows /= self.width
+        return np.clip(rows, -FARTHEST, FARTHEST, out=rows)
+
+    def _squares(self, X: Array, centre: Array) -> Array:
+        """|x|^2 of prepared rows, some at a time: the rows are not held."""
+        squares = np.empty(len(X))
+        for begin in range(0, len(X), PIECE):
+            rows = self._moved(X[begin : begin + PIECE], centre)
+            squares[begin : begin + PIECE] = (rows**2).sum(axis=1)
+        return squares
 
     def of_products(self, X: Array, Z: Array) -> Array:
         """The kernel of few prepared rows."""
@@ -231,9 +256,8 @@ class Gaussian(Formed):
 
         Products of d terms, two roundings of every coordinate and four of the sums, each relative to |x|^2 + |z|^2.
         """
-        rows, others = self.prepared(X, Z)
-        unit = (X.shape[1] + 12) * UNIT
-        return unit * (rows**2).sum(axis=1), unit * (others**2).sum(axis=1)
+        centre, unit = self._centre(Z), (X.shape[1] + 12) * UNIT
+        return unit * self._squares(X, centre), unit * self._squares(Z, centre)
 
     def _bounded(self, X: Array, Z: Array) -> tuple[Array, Array]:
         K = self(X, Z)

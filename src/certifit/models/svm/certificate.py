@@ -32,7 +32,7 @@ TERMS, PIECES = 1024, 256  # of a sum: at most so many, at least so many are add
 BOX = 64 * UNIT  # of C_t, whose sum of weights is rounded
 CHEAP = 1e-3  # of what is asked: roundings of f below it need no better bound
 SHARP = 0.9
-PIECE = 4096
+PIECE = 4096  # rows at a time
 THEOREM = "weak duality: the dual objective at any feasible point is a lower bound"
 CLAIM = "relative excess of the objective"
 
@@ -304,20 +304,28 @@ def _matched(task: MarginTask, points: Array) -> Matched:
     keys, of_points = row_keys(rows.points), row_keys(points)
     known, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     group = first[inverse.reshape(-1)]
-    group = np.where((rows.points == rows.points[group]).all(axis=1), group, np.arange(len(keys)))
+    later = np.flatnonzero(group != np.arange(len(keys)))
+    other = later[~_are_same(rows.points, group[later], rows.points, later)]
+    group[other] = other
     at = first[np.minimum(np.searchsorted(known, of_points), len(known) - 1)]
-    is_row = (rows.points[at] == points).all(axis=1)
+    is_row = _are_same(rows.points, at, points, np.arange(len(points)))
     return Matched(group, np.where(is_row, at, -1), rows.sizes(points))
+
+
+def _are_same(A: Array, of_a: Array, B: Array, of_b: Array) -> Array:
+    """Whether these rows of A are those of B, some at a time."""
+    cuts = range(0, len(of_a), PIECE)
+    parts = [(A[of_a[cut : cut + PIECE]] == B[of_b[cut : cut + PIECE]]).all(axis=1) for cut in cuts]
+    return np.concatenate([np.zeros(0, dtype=bool), *parts])
 
 
 def row_keys(X: Array) -> Array:
     """A number of 64 bits per row, the same for the same numbers."""
-    bits = np.ascontiguousarray(X + 0.0).view(np.uint64)
     rng = np.random.default_rng(0)
-    factors = 2 * rng.integers(1 << 62, size=bits.shape[1], dtype=np.uint64) + 1
-    keys = np.zeros(len(bits), dtype=np.uint64)
-    for begin in range(0, len(bits), PIECE):
-        piece = bits[begin : begin + PIECE]
+    factors = 2 * rng.integers(1 << 62, size=X.shape[1], dtype=np.uint64) + 1
+    keys = np.zeros(len(X), dtype=np.uint64)
+    for begin in range(0, len(X), PIECE):
+        piece = np.ascontiguousarray(X[begin : begin + PIECE] + 0.0).view(np.uint64)
         mixed = (piece ^ (piece >> np.uint64(29))) * factors
         keys[begin : begin + PIECE] = (mixed ^ (mixed >> np.uint64(32))).sum(axis=1, dtype=np.uint64)
     return keys
