@@ -24,6 +24,7 @@ from certifit.models.linear_svm.task import MOST_COLUMNS, LinearRun, LinearTask,
 from certifit.models.svm.solver import Recorder
 from certifit.models.svm.task import Machine
 from certifit.runtime import core, one_blas_thread
+from certifit.statistics.residual import UNIT
 
 AUTO, NEWTON, INTERIOR, COORDINATE, SGD = "auto", "newton", "interior-point", "coordinate", "sgd"
 SOLVERS = {"hinge": (AUTO, INTERIOR, COORDINATE, SGD), "squared_hinge": (AUTO, NEWTON, COORDINATE)}
@@ -96,7 +97,8 @@ def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder)
             break
         direction = _direction(task, machine, point, at, min(max(0.01 * gap, LEAST_SHARE), MOST_SHARE))
         along = task.scores(direction[:-1]) + direction[-1]
-        size, new = _searched(machine, point, direction, z, along)
+        fall = float((at.total - np.append(point[:-1], 0.0)) @ direction)
+        size, new = _searched(machine, point, direction, z, along, fall)
         if not new < value:
             break
         point, z, value = point + size * direction, z + size * along, new
@@ -204,10 +206,15 @@ def _by_products(task: LinearTask, gradient: Array, curvatures: Array, has_inter
     return np.asarray(cg(operator, -gradient, rtol=share, maxiter=MOST_PRODUCTS, M=inverse)[0])
 
 
-def _searched(machine: Machine, point: Array, direction: Array, z: Array, along: Array) -> tuple[float, float]:
-    """The longest of the steps 1, 1/2, ... after which the objective is lower, and the objective."""
+def _searched(
+    machine: Machine, point: Array, direction: Array, z: Array, along: Array, fall: float
+) -> tuple[float, float]:
+    """The longest of the steps 1, 1/2, ... after which the objective is lower, and the objective.
+
+    fall: of the objective per size of a short step; where that is less than rounding no shorter one is tried.
+    """
     value, size = _value(machine, point, z), 1.0
-    while size > 1e-12:
+    while size == 1 or (size > 1e-12 and size * fall > UNIT * value):
         new = _value(machine, point + size * direction, z + size * along)
         if new < value:
             return size, new
