@@ -107,8 +107,8 @@ void Terms::add_tile(const Panels& x, size_t panel, size_t first, size_t last, d
   const float* values = x.values.data() + panel * Panels::width * d_;
   Sums sum_a(sums), sum_b(sums + eight);
   for (size_t j = first; j < last; j += six)
-    add_six<is_near>(values, half_a, half_b, points_.data() + j * d_, halves_.data() + j, coefficients_.data() + j, d_, sum_a,
-            sum_b);
+    add_six<is_near>(values, half_a, half_b, points_.data() + j * d_, halves_.data() + j, coefficients_.data() + j, d_,
+                     sum_a, sum_b);
   sum_a.write(sums);
   sum_b.write(sums + eight);
 }

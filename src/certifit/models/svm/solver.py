@@ -120,6 +120,11 @@ class Recorder:
         row = self.steps.add(objective, dual=self.unit * dual, machine=self.machine, violation=violation)
         row.update(more)
 
+    def add_last(self, end: str, gap: float, primal: float, violation: float) -> None:
+        """The round of a machine that the core has "solved", which it left to be measured with f summed again."""
+        if end == "solved":
+            self.add(primal, primal - max(gap, 0.0), violation)
+
 
 @one_blas_thread
 def solve(task: MarginTask, tol: float, max_iter: int, cache_bytes: float) -> MarginRun:
@@ -225,8 +230,7 @@ def solve_machine(
         if is_exact or not pool.is_single:
             at.f = refreshed(task, machine, places, at.a, is_rough=closeness >= first)
         gap, primal, violation = measured(machine, local, at.a, at.f)
-        if end == "solved":
-            record.add(primal, primal - max(gap, 0.0), violation)
+        record.add_last(end, gap, primal, violation)
         is_close = gap <= ENOUGH * tol * primal
         if record.steps.is_over or (is_close and violation <= max(first, closeness)):
             break
