@@ -57,7 +57,7 @@ class ForestState:
 
     def history(self) -> list[dict[str, float]]:
         """Every tree: its leaves."""
-        leaves = [np.count_nonzero(self.left[begin:end] == 0) for begin, end in pairwise(self.ends.tolist())]
+        leaves = [int(np.count_nonzero(self.left[begin:end] == 0)) for begin, end in pairwise(self.ends.tolist())]
         return [full_row(t + 1, n_leaves=n_leaves) for t, n_leaves in enumerate(leaves)]
 
     def means(self, columns: Block) -> tuple[Array, bool]:
