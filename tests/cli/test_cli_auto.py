@@ -15,7 +15,8 @@ pytestmark = pytest.mark.compares_all
 ALL = {
     "quantity": {"linear", "ridge", "lasso", "regression-tree", "regression-forest", "regression-boosting",
                  "regression-network", "kernel-ridge", "local"},
-    "classes": {"logistic", "discriminant", "gaussian-nb", "tree", "forest", "adaboost", "boosting", "network"},
+    "classes": {"logistic", "discriminant", "gaussian-nb", "tree", "forest", "adaboost", "boosting", "network",
+                "linear-svm", "svm"},
     "counts": {"poisson", "poisson-ridge", "poisson-boosting"},
     "positive": {"gamma", "gamma-ridge", "gamma-boosting"},
 }  # fmt: skip
@@ -25,11 +26,6 @@ def table(n_rows=150, seed=0):
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(-2, 2, (2, n_rows)).round(3)
     return pd.DataFrame({"a": a, "b": b, "noise": rng.normal(size=n_rows).round(3)})
-
-
-def chosen(folder):
-    context = json.loads((folder / "out" / "report.json").read_text())
-    return context["model"]["class"], context
 
 
 @pytest.mark.parametrize("goal", ALL)
@@ -84,6 +80,39 @@ def test_two_classes_that_need_both_columns_at_once_are_found(cli, tmp_path):
     assert result.exit_code in (0, 1), result.output
     model = cf.load(tmp_path / "out" / "model.certifit")
     assert (model.predict(rows[["a", "b", "noise"]]) == rows["y"]).mean() > 0.95
+
+
+def test_margins_are_compared_by_calibrated_probabilities_and_the_file_says_what_it_keeps(cli, tmp_path, monkeypatch):
+    assert "linear-svm" in models.COMPARED["texts"] and "svm" not in models.COMPARED["texts"]
+    monkeypatch.setattr(models, "COMPARED", {**models.COMPARED, "classes": ("logistic", "linear-svm", "svm")})
+    rows = table(90)
+    rows["g"] = np.array(["u", "v", "w"])[np.arange(90) % 3]
+    rows.loc[0, "g"] = "rare"  # no row of most training sets
+    rows["y"] = np.where(rows["a"] ** 2 + rows["b"] ** 2 > 2, "far", "near")
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    result = cli("fit", "data.csv", "-t", "y", "--cv", "2", "--out", "out")
+    assert result.exit_code == 0, result.output
+    context = json.loads((tmp_path / "out" / "report.json").read_text())
+    compared = {row["name"]: row for row in context["validation"]["rows"]}
+    assert {"support vector machine", "linear support vector machine", "logistic regression"} < compared.keys()
+    model = cf.load(tmp_path / "out" / "model.certifit")
+    assert isinstance(model, cf.Calibrated) and isinstance(model.estimator, cf.SVC)
+    assert "holds rows of the fit, its support vectors" in (tmp_path / "out" / "MODEL_CARD.md").read_text()
+    assert "The model keeps support vectors" in (tmp_path / "out" / "report.html").read_text()
+    assert "of them or more are, for predictions" in " ".join(cli("inspect", "out/model.certifit").output.split())
+    assert cli("verify", "out/model.certifit", "data.csv").exit_code == 0
+    assert cli("predict", "out/model.certifit", "data.csv", "--proba", "--out", "p.csv").exit_code == 0
+    chances = pd.read_csv(tmp_path / "p.csv")
+    assert np.allclose(chances["p(far)"] + chances["p(near)"], 1)
+    assert (chances["prediction"] == rows["y"]).mean() > 0.9
+
+
+def test_machines_are_compared_where_their_size_allows():
+    kinds = models.COMPARED["classes"]
+    assert {"svm", "linear-svm"} <= set(Choice().affordable(kinds, 500, 10)[0])
+    few, (note,) = Choice().affordable(kinds, 20_000, 20)
+    assert "svm" not in few and "linear-svm" in few and "support vector machine" in note
+    assert "linear-svm" not in Choice().affordable(kinds, 10**7, 20)[0]
 
 
 def test_models_whose_folds_would_be_slow_are_named_and_left_out():

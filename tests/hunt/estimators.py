@@ -21,7 +21,7 @@ from tests.hunt.generate import Problem, Random, chance
 from tests.hunt.huber_truth import HuberTruth
 from tests.hunt.judge import Record, examine
 from tests.hunt.kernel_truth import KernelComponentsTruth, KernelStepsTruth, KernelTruth
-from tests.hunt.margin_truth import HardMarginTruth, MarginTruth
+from tests.hunt.margin_truth import HardMarginTruth, LinearMarginTruth, MarginTruth
 from tests.hunt.quantile_truth import QuantileTruth
 from tests.hunt.score_truth import NamedTruth, ScoreTruth, SoftmaxTruth
 from tests.hunt.truth import KinkedTruth, SquaresTruth, Truth
@@ -180,14 +180,30 @@ def _kernel_steps(rng: Random) -> Problem:
     return problem
 
 
-def _margins(rng: Random, problem: Problem) -> Problem:
-    """Few rows of a problem, with a kernel."""
+def _few_rows(problem: Problem) -> None:
     few = slice(0, MOST_MARGIN_ROWS)
     weights = None if problem.weights is None else problem.weights[few]
     if weights is not None and not weights.max() > 0:
         weights = None
     problem.X, problem.y, problem.weights = problem.X[few], problem.y[few], weights
+
+
+def _margins(rng: Random, problem: Problem) -> Problem:
+    """Few rows of a problem, with a kernel."""
+    _few_rows(problem)
     problem.parameters["kernel"] = _kernel(rng, problem)
+    if chance(rng, 0.15):
+        problem.parameters["fit_intercept"] = False
+    return problem
+
+
+def _linear_margins(rng: Random) -> Problem:
+    alpha = rng.choice([None, 1e-12, 1e-4, 0.01, 0.1, 1.0, 1e4])
+    problem = make.classification(rng, {"alpha": None if alpha is None else float(alpha)})
+    _few_rows(problem)
+    loss = str(rng.choice(["hinge", "squared_hinge"]))
+    solvers = ("interior-point", "coordinate", "sgd") if loss == "hinge" else ("newton", "coordinate")
+    problem.parameters |= {"loss": loss, "solver": "auto" if chance(rng, 0.5) else str(rng.choice(solvers))}
     if chance(rng, 0.15):
         problem.parameters["fit_intercept"] = False
     return problem
@@ -373,6 +389,7 @@ ROWS = (
     Estimator("KernelLMS", _kernel_steps, cf.KernelLMS, KernelStepsTruth),
     Estimator("SVC", _margin_classes, cf.SVC, MarginTruth),
     Estimator("SVR", _margin_numbers, cf.SVR, MarginTruth),
+    Estimator("LinearSVC", _linear_margins, cf.LinearSVC, LinearMarginTruth),
     Estimator("HardMarginSVC", _hard_margins, cf.HardMarginSVC, HardMarginTruth),
     Estimator("Classification tree", _tree(make.classification), cf.DecisionTreeClassifier, TreeTruth),
     Estimator("Regression tree", _tree(make.regression), cf.DecisionTreeRegressor, TreeTruth),

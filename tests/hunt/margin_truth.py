@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat
 
+from certifit.mathematics.kernels import Linear
 from tests.hunt.generate import Problem, Random
 from tests.hunt.kernel_truth import gram
 from tests.hunt.references.numbers import as_float, middle, ratio, real, reals, set_bits, total
@@ -23,6 +25,7 @@ BITS = 600
 MOST_CHANGES = 60
 MET = 1e-60  # of the sizes in a condition: rounding of many bits
 RIDGE = arb(10) ** -90  # of the largest k(x, x): makes the equations of dependent rows solvable, below MET
+NEAR_MARGIN = 1e-3  # a slack so small starts as that of a row on the margin
 FREE = 1e-9  # of a bound: a multiplier nearer to an end starts there
 
 
@@ -191,6 +194,106 @@ class MarginTruth(LinearTruth):
     def nudged(self, model: Any, rng: Random) -> Iterator[tuple[str, Any, float]]:
         """None: a machine ends at its tolerance, not at the floor of rounding."""
         yield from ()
+
+
+class LinearMarginTruth(LinearTruth):
+    """LinearSVC of two classes: the hinge by its multipliers, squared slacks by Newton's method on rows with slack."""
+
+    def __init__(self, problem: Problem, model: Any) -> None:
+        super().__init__(problem, model)
+        names = ("fit_intercept", "classes_", "alpha_")
+        products = SimpleNamespace(kernel_=Linear(), **{name: getattr(model, name) for name in names})
+        self.machine = Machine(problem, products)
+        self.X = [reals(row) for row in problem.rows[self.machine.used]]
+        self.is_squared = model.loss == "squared_hinge"
+        self.start = self._state(model)
+
+    def objective(self, model: Any) -> arb:
+        """Over alpha."""
+        return self._objective(*self._state(model))
+
+    def null(self) -> arb:
+        """Of the best constant: where a slack is 0, or where squared ones balance."""
+        machine = self.machine
+        assert machine.bound is not None
+        zero = [arb(0)] * self.n_columns
+        if not machine.has_intercept:
+            return self._objective(zero, arb(0))
+        pull = total([c * s for c, s in zip(machine.bound, machine.sign, strict=True)])
+        levels = [(pull / total(machine.bound)).mid()] if self.is_squared else [arb(-1), arb(1)]
+        return min(self._objective(zero, level) for level in levels)
+
+    def find_infimum(self, columns: list[int] | None) -> tuple[arb, bool]:
+        """The least that was met on the way, the fit and the best constant included."""
+        best = min(self._objective(*self.start), self.null())
+        for value, is_best in self._squared_points() if self.is_squared else self._hinge_points():
+            best = min(best, value)
+            if is_best:
+                return best, True
+        return best, False
+
+    def nudged(self, model: Any, rng: Random) -> Iterator[tuple[str, Any, float]]:
+        """None: a machine ends at its tolerance, not at the floor of rounding."""
+        yield from ()
+
+    def _state(self, model: Any) -> tuple[list[arb], arb]:
+        return reals(np.ravel(model.coef_)), real(np.ravel(model.intercept_)[0])
+
+    def _slacks(self, w: list[arb], b: arb) -> list[arb]:
+        """1 - y (b + x'w)."""
+        scores = [total([b, *(v * x for v, x in zip(w, row, strict=True))]) for row in self.X]
+        return [(1 - s * z).mid() for s, z in zip(self.machine.sign, scores, strict=True)]
+
+    def _objective(self, w: list[arb], b: arb) -> arb:
+        """|w|^2 / 2 + sum C xi, or C xi^2."""
+        assert self.machine.bound is not None
+        xi = [max(v, arb(0)) for v in self._slacks(w, b)]
+        costs = [c * (v * v if self.is_squared else v) for c, v in zip(self.machine.bound, xi, strict=True)]
+        return (total([v * v for v in w]) / 2 + total(costs)).mid()
+
+    def _hinge_points(self) -> Iterator[tuple[arb, bool]]:
+        """From multipliers at their bound for rows with slack, between for those near the margin."""
+        assert self.machine.bound is not None
+        slacks = self._slacks(*self.start)
+        start = [
+            c / 2 if abs(v) < NEAR_MARGIN else c if v > 0 else arb(0)
+            for v, c in zip(slacks, self.machine.bound, strict=True)
+        ]
+        for at, is_best in self.machine.points(start):
+            yield self.machine.objective(at), is_best
+
+    def _squared_points(self) -> Iterator[tuple[arb, bool]]:
+        """Minimisers for the rows with slack, until these are the rows with slack at their minimiser."""
+        active = [v > 0 for v in self._slacks(*self.start)]
+        for _ in range(MOST_CHANGES):
+            point = self._minimiser(active)
+            if point is None:
+                return
+            after = [v > 0 for v in self._slacks(*point)]
+            yield self._objective(*point), after == active
+            if after == active:
+                return
+            active = after
+
+    def _minimiser(self, active: list[bool]) -> tuple[list[arb], arb] | None:
+        """Of |w|^2 / 2 + sum C (1 - y (b + x'w))^2 over some rows; None without any."""
+        machine, d = self.machine, self.n_columns
+        assert machine.bound is not None
+        size = d + int(machine.has_intercept)
+        A, right = arb_mat(size, size), [arb(0)] * size
+        for j in range(d):
+            A[j, j] = arb(1)
+        for i in (i for i, is_active in enumerate(active) if is_active):
+            row = [*self.X[i], arb(1)][:size]
+            for j in range(size):
+                right[j] += 2 * machine.bound[i] * machine.sign[i] * row[j]
+                for k in range(size):
+                    A[j, k] += 2 * machine.bound[i] * row[j] * row[k]
+        try:
+            solved = middle(A.solve(arb_mat([[v] for v in right])))
+        except ZeroDivisionError:
+            return None
+        return solved[:d], solved[d] if machine.has_intercept else arb(0)
 
 
 class HardMarginTruth(Truth):

@@ -24,7 +24,7 @@ from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, request_options
 from certifit.cli.what_to_fit import Setting, affordable, held_out, refuse_constant, separation_of, settle, validated
 from certifit.data.roles import CLASSES
-from certifit.models.learner import Simplicity
+from certifit.models.learner import Keeps, Simplicity
 
 
 @click.command(cls=GroupedHelp, short_help="Fit CSV, Parquet, Excel or other files; write the model and a report.")
@@ -155,8 +155,9 @@ LONG = 6e10  # nanoseconds of one core
 
 def _say_if_long(choice: Choice, setting: Setting) -> None:
     """How long a model that was asked for and holds all rows will take, before it begins."""
-    command, n_rows = KINDS[setting.kinds[0]].command, setting.rows.n_rows or 0
-    if choice.kind == AUTO or command.work is None or command.simplicity is not Simplicity.HOLDS_ROWS:
+    kind, n_rows = KINDS[setting.kinds[0]], setting.rows.n_rows or 0
+    command = kind.command
+    if choice.kind == AUTO or command.work is None or kind.learner.keeps is not Keeps.ALL_ROWS:
         return
     work = command.work(n_rows, setting.rows.n_features)
     if work >= LONG:

@@ -95,7 +95,7 @@ def _body(contents: Any) -> list[str]:
         *_components(contents.components),
         *_estimators(contents.estimators),
         *[("residuals", f"scale {number(scale)}") for scale in [contents.model.get("scale")] if scale is not None],
-        ("data", _data(contents.data, contents.model.get("rows_kept", 0))),
+        ("data", _data(contents.data, contents.model.get("rows_kept", 0), contents.estimators is not None)),
         *[("it claims", sentence) for sentence in contents.certificate["sentences"]],
         ("proof", contents.certificate["kind"]),
         ("sha256", f"file     {contents.file['sha256']}"),
@@ -220,9 +220,10 @@ def _weights(coefficients: dict[str, Any]) -> list[str]:
     return ["; ".join([*shown, *more])] if shown else []
 
 
-def _data(data: dict[str, Any], n_kept: int) -> str:
+def _data(data: dict[str, Any], n_kept: int, are_several: bool) -> str:
     weights = "" if data["sum_weight"] == data["n_rows"] else f", weights sum to {number(data['sum_weight'], 6)}"
-    kept = "no row is" if not n_kept else f"{count(n_kept)} of them are, for predictions are made of them,"
+    most = " or more" if are_several else ""  # other copies keep others
+    kept = f"{count(n_kept)} of them{most} are, for predictions are made of them," if n_kept else "no row is"
     return f"{plural(data['n_rows'], 'row')}{weights}; {kept} in the file"
 
 

@@ -13,8 +13,8 @@ import click
 
 from certifit.cli.paths import listed_names
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
-from certifit.models.learner import Answer, Command, Learner, Option, Param, Simplicity
-from certifit.models.table import LEARNERS
+from certifit.models.learner import Command, Learner, Option, Param, Simplicity
+from certifit.models.table import COMPOSITES, LEARNERS
 
 AUTO = "auto"
 AS_CATEGORIES = " on codes"  # behind the label of a model that reads whole numbers of few values as categories
@@ -46,8 +46,10 @@ class Kind:
         """Whether it has a parameter of this name."""
         return parameter in self.learner.params or parameter in self.learner.others
 
-    def make(self, common: Mapping[str, Any], options: Mapping[str, Any], rule: str) -> Candidate:
-        """The model. common: parameters, of which it takes those it has; given: options of its own."""
+    def make(
+        self, common: Mapping[str, Any], options: Mapping[str, Any], rule: str, is_compared: bool = False
+    ) -> Candidate:
+        """The model. common: parameters, of which it takes those it has; options: of its own. is_compared: by auto."""
         parameters = dict(self.command.fixed) | {name: value for name, value in common.items() if self.has(name)}
         if self.command.counts_words:
             parameters["encoder"] = _counting(parameters["encoder"])
@@ -55,6 +57,9 @@ class Kind:
             if option.parameter is not None and option.name in options:
                 parameters[option.parameter] = options[option.name]
         model = self.learner.load()(**parameters, **_of_columns(options))
+        if is_compared and self.command.compared_in is not None:
+            around, settings = self.command.compared_in
+            model = COMPOSITES[around].load()(model, **settings)
         is_open = self.command.tunes is not None and self.command.tunes not in options
         return Candidate(model, rule if is_open else None)
 
@@ -188,7 +193,9 @@ class Choice:
         if any(shared.get(name) for name in SHARED):  # said of sums over columns: no tree, network or kernel is asked
             compared = tuple(kind for kind in compared if KINDS[kind].command.simplicity in SUMS)
         if self.class_weight is not None:
-            compared = tuple(kind for kind in compared if KINDS[kind].has("class_weight"))
+            # A model around another one does not know its labels.
+            is_open = {kind: KINDS[kind].command.compared_in is None for kind in compared}
+            compared = tuple(kind for kind in compared if KINDS[kind].has("class_weight") and is_open[kind])
             if not compared:
                 raise click.UsageError(
                     "--class-weight: naive Bayes of words has none. Use --model logistic --texts A,B."
@@ -231,7 +238,8 @@ class Choice:
         for option in ("increasing", "decreasing", "unpenalised"):
             for name in _names(self.own, option):
                 refuse_unknown(name, names, f"--{option}: the data")
-        return {KINDS[kind].command.label: KINDS[kind].make(common, self.own, rule) for kind in kinds}
+        is_compared = self.kind == AUTO
+        return {KINDS[kind].command.label: KINDS[kind].make(common, self.own, rule, is_compared) for kind in kinds}
 
 
 def sibling(kind: str, goal: str) -> str:
@@ -346,8 +354,8 @@ def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
     best = (
         "the best on rows it did not see (a simpler one where it is within one standard error), of those quick enough"
     )
-    margins = [name for name in names if KINDS[name].learner.answers({}) is Answer.MARGINS]
-    why = f"Of classes it ranks probabilities, which {_and(margins)} do not tell: ask for these by name."
+    margins = [name for name in names if KINDS[name].command.compared_in is not None]
+    why = f"Of classes it ranks probabilities: those of {_and(margins)} are calibrated, on rows held out."
     return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}. {why}"
 
 

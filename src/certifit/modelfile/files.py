@@ -244,12 +244,18 @@ def inspect(path: Path, *, max_bytes: int = MAX_FILE) -> Inspection:
 
 
 def _told(parts: Parts) -> Metadata:
-    """All but the file; the estimators of a model of models have read the same columns and rows."""
+    """All but the file; the estimators of a model of models have read the same columns, and rows unless it says which.
+
+    rows_kept of such a model: of the estimator that keeps most.
+    """
     metadata, shown = parts.content.metadata, parts.shown
     estimators = [_told(child) for child in parts.children]
     if estimators:
         first = estimators[0]
-        rows = {**first, "data": {key: first["data"][key] for key in ("n_rows", "sum_weight")}}
+        data = metadata["data"] if "data" in metadata else first["data"]
+        rows = {**first, "data": {key: data[key] for key in ("n_rows", "sum_weight")}}
+        kept = max(one["model"].get("rows_kept", 0) for one in estimators)
+        shown = {**shown, "model": {**shown.get("model", {}), **({"rows_kept": kept} if kept else {})}}
     else:
         iterations = {key: metadata[key] for key in ("n_iterations",) if key in metadata}
         rows = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, TypeVar
 
@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from certifit.data.columns import Array
 from certifit.data.user_input import UserRows
 from certifit.models.learner import Answer, Keeps, Learner, Param, Params, Told, Words
-from certifit.models.table import LEARNERS
+from certifit.models.table import COMPOSITES, LEARNERS
 
 Method = TypeVar("Method", bound=Callable[..., object])
 
@@ -68,7 +68,7 @@ class Foreign:
 
 def learner_of(estimator: object) -> Learner | Foreign:
     """The row of an estimator or its class, or of the class it was derived from."""
-    return _row_of(_class_of(estimator)) or Foreign(estimator)
+    return _row_of(_class_of(estimator)) or _composite_row(estimator) or Foreign(estimator)
 
 
 def answer_of(estimator: BaseEstimator) -> Answer:
@@ -90,6 +90,26 @@ def _class_of(estimator: object) -> type[object]:
 def _row_of(cls: type[object]) -> Learner | None:
     rows = {learner.place: learner for learner in LEARNERS.values()}
     return next((rows[place] for place in _places_of(*cls.__mro__) if place in rows), None)
+
+
+def _composite_row(estimator: object) -> Learner | None:
+    """The row of a model of copies of one of ours that takes checked rows as the copies do; it keeps what they keep."""
+    inner = getattr(estimator, "estimator", None)
+    if inner is None or not hasattr(estimator, "fit_codes") or not learner_of(inner).is_ours:
+        return None
+    places = _places_of(*_class_of(estimator).__mro__)
+    row = next((row for row in COMPOSITES.values() if row.place in places), None)
+    copied = learner_of(inner)
+    if row is None or not isinstance(copied, Learner):
+        return row
+    shown = {name: _shown(value) for name, value in inner.get_params(deep=False).items()}
+    what = copied.words.name.format_map({name: copied.words.spelt.get(word, word) for name, word in shown.items()})
+    words = replace(row.words, name=f"{row.words.name} of {what}", stores=copied.words.stores)
+    return replace(row, words=words, keeps=copied.keeps)
+
+
+def _shown(value: object) -> str:
+    return "usual" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 @cache

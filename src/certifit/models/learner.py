@@ -303,7 +303,9 @@ STRENGTHS = {
 }
 
 
-ROWS_KEPT = "the rows of the fit, which predictions are made of"  # what the file of some models stores
+# What the files of some models store.
+ROWS_KEPT = "the rows of the fit, which predictions are made of"
+SUPPORT_KEPT = "the support vectors: rows of the fit, which predictions are made of"
 
 
 @dataclass(frozen=True)
@@ -371,7 +373,8 @@ class Command:
     why it is taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as
     words; counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so
     many rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
-    `auto` compares it; None: what suits its simplicity.
+    `auto` compares it; None: what suits its simplicity. compared_in: the model of models that `auto` puts it into, by
+    its key and with these parameters; None: it is compared as it is.
     """
 
     name: str
@@ -390,6 +393,7 @@ class Command:
     selects: bool = False
     work: Callable[[int, int], float] | None = None
     most_work: float | None = None
+    compared_in: tuple[str, Mapping[str, object]] | None = None
 
 
 # What the lines of objectives are made of. A fit, a model file and a report print the same text.

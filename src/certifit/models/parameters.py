@@ -99,6 +99,8 @@ ALPHA = Option(
 # Of models that a solver of the user's choice may fit; files of versions without them stay readable.
 STEPS = {"max_iter": replace(count(1000), is_left_out=True), "max_time": MAX_TIME}
 OFFSETS = ("offset", "exposure")
+# Margins among models of probabilities: a map of them to chances, fitted to rows held out.
+CALIBRATED: tuple[str, Mapping[str, object]] = ("calibrated", {"cv": 3})
 NO_INFERENCE = "There are no p-values or intervals: "
 SHRUNK = (
     f"{NO_INFERENCE}the penalty pulls coefficients towards zero on purpose, so the usual standard errors would be "

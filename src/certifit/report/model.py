@@ -14,7 +14,7 @@ from typing import Any
 
 from certifit.data.privacy import FEWEST
 from certifit.models.adapter import learner_of
-from certifit.models.learner import ROWS_KEPT, Params, Words
+from certifit.models.learner import ROWS_KEPT, SUPPORT_KEPT, Params, Words
 from certifit.models.table import kind_of_proof
 from certifit.report import text
 from certifit.report.coefficients import why_no_intercept
@@ -117,7 +117,8 @@ def holds_words(context: Table) -> str:
     """The model file in a sentence."""
     model, values = context["files"]["model"], context["model"]["holds"]
     listed = "; ".join(values) if values else "no cell value"
-    kept = "no row" if ROWS_KEPT not in values else "the rows of the fit: share it as you would share them"
+    rows = {ROWS_KEPT: "the rows of the fit", SUPPORT_KEPT: "rows of the fit, its support vectors"}
+    kept = next((f"{what}: share it as you would share them" for key, what in rows.items() if key in values), "no row")
     return (
         f"{text.visible(model, 60)} holds {kept}. Beside coefficients and sums over the rows it holds what predictions "
         f"need: {listed}. Whoever has the file can read that."

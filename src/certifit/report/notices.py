@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from certifit.models.learner import ROWS_KEPT
+from certifit.models.learner import ROWS_KEPT, SUPPORT_KEPT
 from certifit.report import text
 from certifit.report.checks import FEW_ROWS, suspects, told, too_good
 from certifit.report.classes import DIRECTIONS
@@ -393,12 +393,14 @@ IMBALANCED = 0.8
 
 def _keeps_rows(context: Table) -> Notice | None:
     """A model whose file has rows of the data."""
-    if ROWS_KEPT not in context["model"]["holds"]:
+    keeps = {ROWS_KEPT: ("its rows", "the rows of the fit"), SUPPORT_KEPT: ("support vectors", "some rows of the fit")}
+    title, what = next((words for key, words in keeps.items() if key in context["model"]["holds"]), ("", ""))
+    if not title:
         return None
     return _notice(
         "note",
-        "The model keeps its rows",
-        "Its predictions are sums over the rows of the fit, so the model file holds them.",
+        f"The model keeps {title}",
+        f"Its predictions are sums over {what}, so the model file holds them.",
         "Share the file as you would share the data.",
     )
 

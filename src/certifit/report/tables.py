@@ -166,7 +166,8 @@ def parameters(chosen: Mapping[str, Any]) -> str:
     >>> parameters({"n_estimators": 25})
     'rounds 25'
     """
-    return ", ".join(f"{_SHORT.get(name, name)} {_shown(value)}" for name, value in chosen.items())
+    named = {name.rpartition("__")[2]: value for name, value in chosen.items()}  # of an estimator inside another too
+    return ", ".join(f"{_SHORT.get(name, name)} {_shown(value)}" for name, value in named.items())
 
 
 def _shown(value: Any) -> str:

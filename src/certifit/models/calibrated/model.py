@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Protocol, Self
 
@@ -12,10 +13,29 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from certifit.data.columns import Array
-from certifit.data.user_input import UserRows, UserTarget, UserWeights, taken
+from certifit.data.source import Block, Memory, Source
+from certifit.data.user_input import (
+    UserRows,
+    UserTarget,
+    UserWeights,
+    class_source,
+    predict_rows,
+    predict_source,
+    taken,
+)
+from certifit.maps import Basis, TableEncoder, UserEncoder
+from certifit.models.calibrated.encoded import (
+    EncodedRows,
+    encoded_rows,
+    fitted_copy,
+    past_encoder,
+    reads_sources,
+    rows_of,
+)
 from certifit.models.calibrated.isotonic import IsotonicMap
 from certifit.models.certificate import Certificate
 from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
+from certifit.models.estimator import name_of_target
 from certifit.models.glm.model import GLM
 from certifit.models.learner import brief
 
@@ -67,7 +87,8 @@ class Calibrated(ClassifierMixin, InMemory):
     The rows are split into cv folds, every class evenly. A copy of the estimator is fitted to all rows but those of a
     fold, and scores these; maps are fitted to all such scores together. Predictions are of one more copy, of all rows.
     Rows that are equal are one row with their weights added, and folds follow from a hash of the values: the order of
-    rows changes nothing, weight 2 is the row twice, and no copy has seen a row that it scores for the maps.
+    rows changes nothing, weight 2 is the row twice, and no copy has seen a row that it scores for the maps. A table, in
+    memory or scanned, is encoded once for all copies of a classifier of ours: its columns are those of all rows.
 
     Parameters
     ----------
@@ -98,14 +119,15 @@ class Calibrated(ClassifierMixin, InMemory):
 
     classes_: Array
     data_: dict[str, float]
+    encoder_: TableEncoder | None = None
 
     def __init__(self, estimator: BaseEstimator, method: str = "sigmoid", *, cv: UserSplits = 5) -> None:
         self.estimator = estimator
         self.method = method
         self.cv = cv
 
-    def fit(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> Self:
-        """Fit the copies and the maps to rows X with labels y; weights count rows."""
+    def fit(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Self:
+        """Fit the copies and the maps to rows X with labels y, or to a scan that carries them; weights count rows."""
         return self._fit(X, y, sample_weight=sample_weight)
 
     def predict(self, X: UserRows) -> Array:
@@ -116,7 +138,10 @@ class Calibrated(ClassifierMixin, InMemory):
     def predict_proba(self, X: UserRows) -> Array:
         """p(k | x): rows x classes, in the order of classes_; all classes alike where every map says 0."""
         check_is_fitted(self)
-        scores = scores_of(self.final_, self._checked(X, reset=False), len(self.classes_))
+        rows = X if self._reads(X, self.encoder_) else self._checked(X, reset=False)
+        return self._chances(scores_of(self.final_, rows, len(self.classes_)))
+
+    def _chances(self, scores: Array) -> Array:
         chances = np.column_stack([calibration.predict(scores[:, [k]]) for k, calibration in enumerate(self.maps_)])
         if len(self.classes_) == 2:
             return np.hstack([1 - chances, chances])
@@ -136,6 +161,65 @@ class Calibrated(ClassifierMixin, InMemory):
         return self.estimators_[-self._n_maps :]
 
     @property
+    def encoder(self) -> UserEncoder:
+        """How the estimator reads a table."""
+        encoder: UserEncoder = getattr(self.estimator, "encoder", None)
+        return encoder
+
+    @property
+    def basis_(self) -> Basis | None:
+        """The fitted basis of the copy of all rows."""
+        basis: Basis | None = getattr(self.final_, "basis_", None)
+        return basis
+
+    def fit_codes(self, source: Source, classes: Array) -> Self:
+        """Fit to checked rows whose y are places among the classes."""
+        self._check_parameters()
+        self.classes_, self.n_features_in_ = classes, source.n_features
+        if source.named:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        self._learn(encoded_rows(self.estimator, source))
+        return self
+
+    def labelled(
+        self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None, *beside: UserWeights
+    ) -> Source:
+        """Rows of the fitted classes, with codes as in the fit. beside: offset and exposure, which it has not."""
+        predict_source(self, X) if isinstance(X, Source) else predict_rows(self.final_, X)
+        reader = clone(self)
+        if self.encoder is None:
+            reader.estimator.encoder = self.encoder_  # a frame is then read as the table of the fit
+        return class_source(reader, X, y, sample_weight, self.classes_, *beside)[0]
+
+    def columns_of(self, block: Block) -> object:
+        """The columns that the encoder and the basis of the copy of all rows make of the rows of a block."""
+        return self.final_.columns_of(block)
+
+    def mapped_scores(self, columns: Block) -> Array:
+        """log p(k | x) of rows that are mapped already."""
+        final = past_encoder(self.final_, columns.X.shape[1])
+        final.basis_ = None
+        with np.errstate(divide="ignore"):
+            return np.log(self._chances(scores_of(final, Memory(columns.X, None), len(self.classes_))))
+
+    def candidates(self, source: Source) -> list[dict[str, object]]:
+        """Those of the estimator."""
+        return [
+            {f"estimator__{name}": value for name, value in one.items()} for one in self.estimator.candidates(source)
+        ]
+
+    def _reads(self, X: UserRows, encoder: UserEncoder) -> bool:
+        """Whether rows are a scan, or a table that an encoder of the estimator is for."""
+        return (isinstance(X, Source) or encoder is not None) and reads_sources(self.estimator)
+
+    def _gate(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> CheckedRows:
+        if not self._reads(X, self.encoder):
+            return super()._gate(X, y, **roles)
+        source, self.classes_ = class_source(self, X, y, roles.get("sample_weight"))
+        self.target_name_ = name_of_target(X, y)
+        return encoded_rows(self.estimator, source)
+
+    @property
     def _n_maps(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
@@ -150,13 +234,18 @@ class Calibrated(ClassifierMixin, InMemory):
             )
 
     def _learn(self, rows: CheckedRows) -> None:
-        copies = [fitted(clone(self.estimator), *sample) for sample in self._samples(rows)]
+        copies = [self._copy(rows, sample) for sample in self._samples(rows)]
         make, _ = MAPS[self.method]
         maps = [fitted(make(), *sample) for sample in self._scored(rows, copies)]
         self.estimators_ = [*copies, *maps]
         weight = float(rows.distinct.weight.sum())
         self.data_ = {"n_rows": int((rows.distinct.kind >= 0).sum()), "sum_weight": weight}
         self._take_names()
+
+    def _copy(self, rows: CheckedRows, sample: tuple[UserRows, Array, Array | None]) -> BaseEstimator:
+        """A copy of the estimator after its fit to some of the rows."""
+        model = clone(self.estimator)
+        return fitted_copy(model, rows, sample, self) if isinstance(rows, EncodedRows) else fitted(model, *sample)
 
     def _samples(self, rows: CheckedRows) -> list[tuple[UserRows, Array, Array | None]]:
         """The rows of every copy: without a fold each, and all."""
@@ -200,7 +289,8 @@ class Calibrated(ClassifierMixin, InMemory):
         for model, (_, test) in zip(copies, self._splits(rows), strict=False):
             places.append(np.flatnonzero(test))
             weights.append(test[places[-1]])
-            scores.append(scores_of(model, taken(rows.X, numbers[places[-1]]), n_classes))
+            reader = past_encoder(model, rows.X.shape[1]) if isinstance(rows, EncodedRows) else model
+            scores.append(scores_of(reader, taken(rows.X, numbers[places[-1]]), n_classes))
         _, targets = MAPS[self.method]
         score, weight = np.concatenate(scores), np.concatenate(weights)
         codes = rows.y[numbers[np.concatenate(places)]]
@@ -210,12 +300,21 @@ class Calibrated(ClassifierMixin, InMemory):
     def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[object]:
         """The checked rows of every copy, and the scores of every map, by the copies as they are."""
         self._joint(self.certificates_)
-        rows = self._rows(X, y, roles.get("sample_weight"), reset=False)
-        samples = [*self._samples(rows), *self._scored(rows, self.estimators_)]
+        rows = stored = self._rows_again(X, y, **roles)
+        if isinstance(rows, EncodedRows) and rows.encoder is not None:  # the copies encode them again
+            stored = replace(rows, X=self.labelled(X, y, **roles).gather().X)
+        samples = [*self._samples(stored), *self._scored(rows, self.estimators_)]
         return [
             model._gate_again(held_out, target, **({} if weight is None else {"sample_weight": weight}))
             for model, (held_out, target, weight) in zip(self.estimators_, samples, strict=True)
         ]
+
+    def _rows_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> CheckedRows:
+        encoder = self.encoder_
+        if not self._reads(X, encoder):
+            return self._rows(X, y, roles.get("sample_weight"), reset=False)
+        source = self.labelled(X, y, **roles)
+        return rows_of(source if encoder is None else source.through(encoder), encoder)
 
     def _joint(self, certificates: list[Certificate | None]) -> Certificate:
         """The certificate that says least; none where an estimator has none, whatever is known of the maps."""

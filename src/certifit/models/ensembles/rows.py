@@ -43,7 +43,10 @@ class InMemory(Composite[CheckedRows]):
 
     def _rows(self, X: UserRows, y: UserTarget, sample_weight: UserWeights, reset: bool) -> CheckedRows:
         if isinstance(X, Source):
-            raise TypeError(f"{type(self).__name__} draws rows by number and takes rows in memory. Got a scan.")
+            raise TypeError(
+                f"{type(self).__name__} draws rows by number, and of {type(self.estimator).__name__} it takes rows in "
+                "memory. Got a scan."
+            )
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         checked = self._checked(X, reset)

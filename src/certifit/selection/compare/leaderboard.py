@@ -352,7 +352,7 @@ def _candidates(job: _Job, rows: Rows, rounds: Sequence[Splits]) -> Sequence[Can
         return list(ParameterGrid(job.grid))
     is_ours = learner_of(job.estimator).is_ours
     candidates = list(job.estimator.fold_candidates(rows.source, rounds, rows.shared)) if is_ours else [{}]
-    parameters = job.estimator.get_params(deep=False)
+    parameters = job.estimator.get_params()
     # What the user has set is not chosen again, unless asked.
     is_open = job.is_tuned or all(parameters.get(name) is None for candidate in candidates for name in candidate)
     return candidates if is_open else [{}]

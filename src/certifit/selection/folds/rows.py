@@ -171,11 +171,13 @@ def _checked(
 
 def reading_new_levels(estimator: BaseEstimator, source: Source) -> BaseEstimator:
     """The estimator for refits: a level that only validation rows have is the reference, as in sums over rows."""
-    if not source.is_table or "encoder" not in estimator.get_params(deep=False):
+    parameters = estimator.get_params()
+    name = next((name for name in ("encoder", "estimator__encoder") if name in parameters), None)
+    if not source.is_table or name is None:
         return estimator
-    asked = encoder_of(estimator.encoder)
+    asked = encoder_of(parameters[name])
     encoder = TableEncoder() if asked is None else clone(asked)
-    return clone(estimator).set_params(encoder=encoder.set_params(unseen="reference"))
+    return clone(estimator).set_params(**{name: encoder.set_params(unseen="reference")})
 
 
 def times_of(rows: Rows, splits: Splits, split: int) -> tuple[Array, Array]:
