@@ -1,6 +1,8 @@
 // Forests on rows: what they say, and what the rows that were drawn say of them. Nothing here knows how trees grow.
 #include <atomic>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -11,9 +13,11 @@
 namespace certifit {
 namespace {
 
-constexpr size_t block_rows = 8192;  // many: a tree is read from memory once per block
+// Rows that go through a tree one after the other: many, as it is read from memory once for all of them, but every
+// thread has some. What a row gets does not depend on them.
+size_t block_of(size_t n, const Crew& crew) { return std::clamp<size_t>(n / (4 * crew.n_threads()), 1024, 32768); }
 
-size_t blocks_of(size_t n) { return (n + block_rows - 1) / block_rows; }
+size_t blocks_of(size_t n, size_t block_rows) { return (n + block_rows - 1) / block_rows; }
 
 // Rows of a block, one after the other, all columns in their places.
 std::vector<double> dense_block(const Rows& rows, size_t first, size_t count) {
@@ -207,6 +211,53 @@ std::optional<Edges> compress(ForestPaths& forest, size_t n_columns, Crew& crew)
   return edges;
 }
 
+// Rows of values that differ, while these are few: leaves of classes mostly hold one class alone.
+class FewValues {
+ public:
+  explicit FewValues(size_t width) : width_(width) {}
+
+  // Its number; none where there are too many.
+  std::optional<uint32_t> number_of(const double* values) {
+    uint64_t hash = 0;
+    for (size_t c = 0; c < width_; ++c) hash = (hash ^ std::bit_cast<uint64_t>(values[c])) * 0x9E3779B97F4A7C15ULL;
+    for (size_t slot = hash >> (64 - log_slots);; slot = (slot + 1) % slots_.size()) {
+      if (slots_[slot] == 0) {
+        if (n_ == most) return std::nullopt;
+        table.insert(table.end(), values, values + width_);
+        slots_[slot] = ++n_;
+      }
+      const uint32_t number = slots_[slot] - 1;
+      if (std::memcmp(table.data() + number * width_, values, width_ * sizeof(double)) == 0) return number;
+    }
+  }
+
+  std::vector<double> table;
+
+ private:
+  static constexpr size_t log_slots = 12, most = 1024;
+  size_t width_;
+  uint32_t n_ = 0;
+  std::vector<uint32_t> slots_ = std::vector<uint32_t>(size_t{1} << log_slots);
+};
+
+// Leaves of a ranked forest are called by what they say: the few values that differ stay in the nearest cache. The
+// table that `values` point into from then on; empty, and the forest as it was, where values are many.
+std::vector<double> share_values(ForestPaths& forest) {
+  FewValues few(forest.width);
+  std::vector<std::vector<uint32_t>> numbers(forest.n_trees());
+  for (size_t t = 0; t < forest.n_trees(); ++t)
+    for (size_t leaf = 0; leaf < forest.ranked[t].n_leaves(); ++leaf) {
+      const std::optional<uint32_t> number = few.number_of(forest.values[t] + leaf * forest.width);
+      if (!number) return {};
+      numbers[t].push_back(*number);
+    }
+  for (size_t t = 0; t < forest.n_trees(); ++t) {
+    forest.ranked[t].renumber(numbers[t].data());
+    forest.values[t] = few.table.data();
+  }
+  return std::move(few.table);
+}
+
 // Adds up what the leaves of all trees say of rows that are `x`, and divides.
 template <class Number>
 void add_means(const Number* x, size_t n_columns, size_t count, const ForestPaths& forest, double* out) {
@@ -231,8 +282,10 @@ Means forest_means(const Rows& rows, ForestPaths forest, Crew& crew) {
   const bool is_worth_it = rows.n_rows * forest.n_trees() > n_nodes;
   if (is_worth_it && rows.n_columns > 0 && !forest.n_levels) edges = compress(forest, rows.n_columns, crew);
   const Edges ends = edges ? ends_of(*edges) : Edges{};
+  const std::vector<double> shared = edges ? share_values(forest) : std::vector<double>{};
   std::atomic<bool> is_finite{true};
-  crew.for_each_block(blocks_of(rows.n_rows), [&](size_t block) {
+  const size_t block_rows = block_of(rows.n_rows, crew);
+  crew.for_each_block(blocks_of(rows.n_rows, block_rows), [&](size_t block) {
     const size_t first = block * block_rows, count = std::min(block_rows, rows.n_rows - first);
     double* out = means.values.data() + first * forest.width;
     if (edges) {
@@ -269,7 +322,8 @@ ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPath
   check.n_out.assign(n, 0.0);
   check.target = rows.y;
   check.weight = rows.weight;
-  crew.for_each_block(blocks_of(n), [&](size_t block) {
+  const size_t block_rows = block_of(n, crew);
+  crew.for_each_block(blocks_of(n, block_rows), [&](size_t block) {
     const size_t end = std::min(n, (block + 1) * block_rows);
     std::vector<uint32_t> places;
     for (size_t t = 0; t < n_trees; ++t) {

@@ -45,6 +45,12 @@ class RankedTree {
 
   size_t n_leaves() const { return n_leaves_; }
 
+  // Leaf k is called numbers[k] from now on.
+  void renumber(const uint32_t* numbers) {
+    for (RankStep& step : steps_)
+      if (!step.is_inner) step.left = numbers[step.left];
+  }
+
   // use(place, number of its leaf) of some rows, each at `ranks` + its place * n_columns. Some rows at a time go down
   // level by level, those in a leaf are left behind: no row waits for the memory of another, and no branch is guessed.
   template <class Use>
