@@ -5,8 +5,8 @@ import certifit as cf
 from certifit import demo
 
 
-def test_the_demo_names_the_repeated_column_and_then_gives_p_values(cli):
-    result = cli("demo", "--out", "here")
+def test_the_demo_names_the_repeated_column_and_then_gives_p_values_and_runs_twice(cli):
+    result = cli("demo")
     assert result.exit_code == 0, result.output
     assert "sched_minutes = 60 hour + minute" in result.stdout
     assert "p-value" in result.stdout
@@ -15,15 +15,11 @@ def test_the_demo_names_the_repeated_column_and_then_gives_p_values(cli):
     assert result.stdout.count("file://") == 2
     assert "Error of arr_delay on new rows, 10 folds" in result.stdout and "mean of y" in result.stdout
     assert "Least squares on codes was taken" in result.stdout
-    first, second = Path("here/all-columns"), Path("here/without-sched_minutes")
+    first, second = Path("certifit-demo/all-columns"), Path("certifit-demo/without-sched_minutes")
     assert "sched_minutes = 60 hour + minute" in (first / "report.html").read_text()
     assert cf.load(second / "model.certifit").inference_ is not None
     assert cli("verify", second / "model.certifit", demo.path()).exit_code == 0
-
-
-def test_the_demo_runs_twice(cli):
-    assert cli("demo").exit_code == 0
-    result = cli("demo")
+    result = cli("demo", "--out", "certifit-demo")
     assert result.exit_code == 0
     assert "Replaced the earlier fit" in result.stdout
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from gram_lasso import Problem, autoregressive, grid, small
 
+from tests.repetitions import some_of
+
 CONVERGED, MAX_ITER, ROUNDING, NOT_GRAM = range(4)
 
 
@@ -20,7 +22,7 @@ CONVERGED, MAX_ITER, ROUNDING, NOT_GRAM = range(4)
 
 @pytest.mark.slow
 def test_no_face_lies_lower_than_the_answer(core, rng):
-    for _ in range(100):
+    for _ in range(some_of(100)):
         problem, alphas = small(rng)
         weights, gaps, objectives, _, status = (part[0] for part in problem.path(core, alphas))
         assert (weights >= problem.lower).all() and (weights <= problem.upper).all()
@@ -35,8 +37,8 @@ def test_no_face_lies_lower_than_the_answer(core, rng):
 
 @pytest.mark.slow
 def test_the_gap_is_never_below_the_true_excess(core, rng):
-    """2400 states from beside the optimum to far away; the allowance is the rounding of the objective itself."""
-    for _ in range(100):
+    """States from beside the optimum to far away; the allowance is the rounding of the objective itself."""
+    for _ in range(some_of(100)):
         problem, alphas = small(rng)
         weights = problem.weights(core, alphas)
         scale = np.mean(problem.y**2)

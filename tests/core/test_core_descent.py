@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from certifit.data.source import Block
+from tests.repetitions import some_of
 
 N, D = 150, 40
 LONGEST = 128  # passes that a row may rest
@@ -30,7 +31,7 @@ def test_rounds_raise_the_dual_to_the_conditions_of_the_optimum(core, problem, s
     bound = bound if diagonal == 0 else np.full(N, np.inf)
     parts = (y, bound, np.full(N, diagonal), np.square(X).sum(axis=1), 0.0)
     state, last = start(N, D), 0.0
-    for seed in range(200):
+    for seed in range(some_of(200)):
         state, mean, worst, n_visits = core.dual_descent(Block(stored(X), None, None).rows, *parts, *state, 5 * N, seed)
         a, w = state[0], state[1]
         dual = a.sum() - diagonal * (a @ a) / 2 - w @ w / 2
@@ -47,7 +48,7 @@ def test_the_sum_of_an_intercept_goes_to_zero(core, problem):
     X, y, bound = problem
     squares = np.square(X).sum(axis=1)
     parts, state = (y, bound, np.zeros(N), squares, squares.mean()), start(N, D)
-    for seed in range(200):
+    for seed in range(some_of(200)):
         state, *_ = core.dual_descent(Block(X, None, None).rows, *parts, *state, 5 * N, seed)
     assert abs(y @ state[0]) < 1e-6 * state[0].sum()
 

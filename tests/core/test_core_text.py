@@ -11,6 +11,15 @@ import numpy as np
 import pytest
 from sklearn.utils.murmurhash import murmurhash3_32
 
+from certifit import runtime
+
+
+@pytest.fixture
+def core() -> Any:
+    """The core at hand: what reads words is compiled once and linked into both builds."""
+    return runtime.core
+
+
 LETTERS = (True, 1, 1, 1)  # lower case, words of one character or more
 AS_THEY_ARE = (False, 1, 1, 1)
 EVERY_CHARACTER = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]

@@ -19,9 +19,10 @@ from tests.hunt.generate import Problem
 from tests.hunt.judge import Record, Refused, compare, examine, watched
 from tests.hunt.runner import cases_of, resumed, run_case
 from tests.hunt.truth import SquaresTruth
+from tests.repetitions import some_of
 
 SEED = 14
-CASES = 10
+CASES = some_of(10)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

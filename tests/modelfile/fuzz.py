@@ -19,6 +19,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,7 @@ def content(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return arrays, said
 
 
+@cache
 def files() -> list[bytes]:
     """One file of every sample, and every kept file. Together they hold every kind of model that a file can."""
     kept = sorted((Path(__file__).parent / "files").glob("*.certifit"))

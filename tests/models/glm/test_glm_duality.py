@@ -16,6 +16,7 @@ from certifit.models.glm.l1_solver import solve
 from certifit.models.lasso.certificate import certify as certify_squares
 from certifit.models.lasso.task import GramLasso
 from certifit.models.least_squares.normal_equations import Weights
+from tests.repetitions import some_of
 
 KINDS = {
     "lasso": {},
@@ -50,7 +51,7 @@ def test_the_gap_is_never_below_the_true_excess(loss, kind, seed):
     best = solve(task, 1000).state
     least = problem.objective(best)
     for enough in (0.0, np.inf):
-        for _ in range(40):
+        for _ in range(some_of(40)):
             state = perturbed(problem, best, rng)
             objective = problem.objective(state)
             if not np.isfinite(objective):

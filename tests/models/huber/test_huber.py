@@ -16,6 +16,7 @@ from certifit.minimise.steps import COLUMNS
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.model import HuberRegressor
 from certifit.models.huber.task import HuberTask, HuberWeights, median_scale
+from tests.repetitions import some_of
 
 RULES = ["joint", "mad", 1.0, 0.05, 50.0]
 
@@ -54,7 +55,7 @@ def test_the_certificate_is_never_below_the_true_excess(rng, scale, alpha, fit_i
     best = own_huber_objective(model, X, y, weight)
     task = HuberTask(Memory(X, y, weight), Huber(1.35), alpha, scale, fit_intercept)
     ratios = []
-    for _ in range(150):
+    for _ in range(some_of(150)):
         size = 10.0 ** rng.uniform(-7, 0.5)
         coef = model.coef_ + size * rng.normal(size=3)
         intercept = model.intercept_ + size * rng.normal() * fit_intercept
@@ -327,7 +328,7 @@ def test_the_certificate_is_never_below_the_true_excess_where_the_scale_falls_to
     assert model.certificate_.holds and model.scale_ < 1e-9
     task = HuberTask(Memory(X, y, None), Huber(1.35), alpha, "joint", True)
     best = own_huber_objective(model, X, y)
-    for _ in range(50):
+    for _ in range(some_of(50)):
         size = 10.0 ** rng.uniform(-12, 0)
         coef, intercept = model.coef_ + size * rng.normal(size=20), model.intercept_ + size * rng.normal()
         s = 10.0 ** rng.uniform(-16, 0)
