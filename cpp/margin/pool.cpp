@@ -93,14 +93,14 @@ KernelPool<Real>::KernelPool(const double* matrix, size_t n) : n_(n), given_(mat
 }
 
 template <class Real>
-KernelPool<Real>::KernelPool(const KernelPool& all, const std::vector<uint32_t>& rows, std::vector<Pages<Real>> memory)
+KernelPool<Real>::KernelPool(KernelPool& all, const std::vector<uint32_t>& rows, Crew& crew)
     : gemm_(all.gemm_),
       form_(all.form_),
       n_(rows.size()),
       d_(all.d_),
       most_rows_(n_),
       diagonal_(n_),
-      slabs_(std::move(memory)) {
+      slabs_(std::move(all.memory_of_parts)) {
   for (size_t i = 0; i < n_; ++i) diagonal_[i] = all.diagonal_[rows[i]];
   if (!all.given_.empty()) {
     given_.resize(n_ * n_);
@@ -113,6 +113,21 @@ KernelPool<Real>::KernelPool(const KernelPool& all, const std::vector<uint32_t>&
     points_.insert(points_.end(), all.points_.begin() + row * d_, all.points_.begin() + (row + 1) * d_);
     squares_.push_back(all.squares_[row]);
   }
+  std::vector<std::pair<const Real*, Real*>> kept;
+  size_t n_busy = 0;
+  for (uint32_t i = 0; i < n_; ++i)
+    if (all.is_kept(rows[i])) kept.push_back({all.values_of(all.place_[rows[i]]), slot_for(i, n_busy)});
+  constexpr size_t strip = 128;
+  crew.for_each_block((kept.size() + strip - 1) / strip, [&](size_t block) {
+    for (size_t i = block * strip; i < std::min(kept.size(), (block + 1) * strip); ++i)
+      for (size_t t = 0; t < n_; ++t) kept[i].second[t] = kept[i].first[rows[t]];
+  });
+}
+
+// Whether a row of the matrix is read faster than it is made: few columns are made faster.
+template <class Real>
+bool KernelPool<Real>::is_kept(uint32_t row) const {
+  return d_ > few_columns && place_[row] >= 0;
 }
 
 template <class Real>
@@ -139,15 +154,14 @@ void KernelPool<Real>::form_row(Real square, const Real* squares, Real* g, size_
   std::copy(product, product + (n - k), g + k);
 }
 
-// C = A B', A of a rows, B the points from `first`; both have d columns.
+// C = A B', A of a rows and B of b, both of d columns.
 template <class Real>
-void KernelPool<Real>::products(const Real* A, size_t a, size_t first, size_t b, Real* C, size_t stride) const {
+void KernelPool<Real>::multiply(const Real* A, size_t a, const Real* B, size_t b, Real* C, size_t stride) const {
   char transposed = 'T', plain = 'N';
   int m = static_cast<int>(b), n = static_cast<int>(a), k = static_cast<int>(d_), ld = static_cast<int>(d_);
   int ldc = static_cast<int>(stride);
   Real one = 1, zero = 0;
-  gemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<Real*>(points_.data() + first * d_), &ld,
-        const_cast<Real*>(A), &ld, &zero, C, &ldc);
+  gemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<Real*>(B), &ld, const_cast<Real*>(A), &ld, &zero, C, &ldc);
 }
 
 template <class Real>
@@ -164,21 +178,39 @@ const Real* KernelPool<Real>::among(const std::vector<uint32_t>& rows, size_t st
       for (size_t t = 0; t < q; ++t) K[s * stride + t] = given_[rows[s] * n_ + rows[t]];
     return K;
   }
-  std::vector<Real> chosen(q * d_), squares(q);
-  for (size_t s = 0; s < q; ++s) {
-    std::copy_n(points_.data() + rows[s] * d_, d_, chosen.data() + s * d_);
-    squares[s] = squares_[rows[s]];
+  // Rows of many columns that are kept are read: to make their products again takes longer.
+  std::vector<const Real*> kept(q, nullptr);
+  std::vector<uint32_t> fresh;  // places of the others
+  std::vector<Real> chosen, squares;
+  for (uint32_t s = 0; s < q; ++s) {
+    if (is_kept(rows[s])) {
+      kept[s] = values_of(place_[rows[s]]);
+      continue;
+    }
+    fresh.push_back(s);
+    chosen.insert(chosen.end(), points_.data() + rows[s] * d_, points_.data() + (rows[s] + 1) * d_);
+    squares.push_back(squares_[rows[s]]);
   }
   constexpr size_t strip = 128;
-  crew.for_each_block((q + strip - 1) / strip, [&](size_t block) {
-    const size_t first = block * strip, a = std::min(strip, q - first);
-    char transposed = 'T', plain = 'N';
-    int m = static_cast<int>(q), n = static_cast<int>(a), k = static_cast<int>(d_), ld = static_cast<int>(d_);
-    int ldc = static_cast<int>(stride);
-    Real one = 1, zero = 0;
-    gemm_(&transposed, &plain, &m, &n, &k, &one, chosen.data(), &ld, chosen.data() + first * d_, &ld, &zero,
-          K + first * stride, &ldc);
-    for (size_t s = first; s < first + a; ++s) form_row(squares[s], squares.data(), K + s * stride, q);
+  const size_t m = fresh.size();
+  if (m < q)
+    crew.for_each_block((q + strip - 1) / strip, [&](size_t block) {
+      for (size_t s = block * strip; s < std::min(q, (block + 1) * strip); ++s)
+        for (size_t t = 0; t < q && kept[s] != nullptr; ++t) K[s * stride + t] = kept[s][rows[t]];
+    });
+  crew.for_each_block((m + strip - 1) / strip, [&](size_t block) {
+    const size_t first = block * strip, a = std::min(strip, m - first), length = m < q ? m : stride;
+    std::vector<Real> own(m < q ? a * m : 0);
+    Real* made = m < q ? own.data() : K + first * stride;
+    multiply(chosen.data() + first * d_, a, chosen.data(), m, made, length);
+    for (size_t s = 0; s < a; ++s) {
+      form_row(squares[first + s], squares.data(), made + s * length, m);
+      if (m == q) continue;
+      const size_t at = fresh[first + s];
+      for (size_t t = 0; t < q; ++t)
+        if (kept[t] != nullptr) K[at * stride + t] = K[t * stride + at];
+      for (size_t t = 0; t < m; ++t) K[at * stride + fresh[t]] = made[s * length + t];
+    }
   });
   for (size_t s = 0; s < q; ++s) K[s * stride + s] = diagonal_[rows[s]];
   return K;
@@ -216,7 +248,7 @@ void KernelPool<Real>::add_new(const Fresh& fresh, size_t first, size_t b, doubl
   std::vector<const Real*> parts;
   for (size_t top = 0; top < fresh.rows.size(); top += height) {
     const size_t a = std::min(height, fresh.rows.size() - top);
-    products(fresh.points.data() + top * d_, a, first, b, tile.get(), width);
+    multiply(fresh.points.data() + top * d_, a, points_.data() + first * d_, b, tile.get(), width);
     parts.clear();
     for (size_t t = 0; t < a; ++t) {
       Real *row = tile.get() + t * width, *kept = fresh.kept[top + t];

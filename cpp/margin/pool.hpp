@@ -20,8 +20,8 @@ class KernelPool {
   KernelPool(GemmOf<Real> gemm, const KernelForm& form, const double* points, size_t n, size_t d, size_t most_rows);
   // matrix: n x n, symmetric; a copy is kept.
   KernelPool(const double* matrix, size_t n);
-  // Some of the rows of another pool, each as often as it is named. memory: what pools before it used.
-  KernelPool(const KernelPool& all, const std::vector<uint32_t>& rows, std::vector<Pages<Real>> memory);
+  // Some of the rows of another pool, each as often as it is named; it takes the memory of pools before it.
+  KernelPool(KernelPool& all, const std::vector<uint32_t>& rows, Crew& crew);
 
   size_t n_rows() const { return n_; }
   Real diagonal(size_t i) const { return diagonal_[i]; }
@@ -55,7 +55,8 @@ class KernelPool {
 
   void add_new(const Fresh& fresh, size_t first, size_t b, double* sums) const;
   void form_row(Real square, const Real* squares, Real* g, size_t n) const;
-  void products(const Real* A, size_t a, size_t first, size_t b, Real* C, size_t stride) const;
+  void multiply(const Real* A, size_t a, const Real* B, size_t b, Real* C, size_t stride) const;
+  bool is_kept(uint32_t row) const;
   Real* slot_for(uint32_t row, size_t& n_busy);
   size_t rows_per_slab() const;
   Real* values_of(size_t slot) { return slabs_[slot / rows_per_slab()].get() + slot % rows_per_slab() * n_; }

@@ -173,7 +173,7 @@ size_t step_in_pairs(KernelPool<Real>& pool, Part& part, bool has_intercept, dou
 template <class Real>
 size_t step_in_sets(KernelPool<Real>& pool, Part& part, bool has_intercept, double tolerance, size_t most_steps,
                     Crew& crew) {
-  KernelPool<Real> own(pool, part.of, std::move(pool.memory_of_parts));
+  KernelPool<Real> own(pool, part.of, crew);
   const Variables variables{part.size(),        part.row.data(),   part.sign.data(),
                             part.target.data(), part.bound.data(), has_intercept};
   std::vector<uint32_t> set;

@@ -169,6 +169,21 @@ def test_the_last_round_of_many_rows_is_told_with_the_f_that_was_summed_again():
     assert last["objective"] == pytest.approx(objective, rel=1e-4) and last["violation"] <= 2e-3
 
 
+def test_rows_of_the_kernel_that_are_kept_give_the_machine_of_rows_that_are_made_again():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(4200, 66))
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] * X[:, 2] > 0, 1, -1)
+    X[:, 3:] *= 0.1
+    models = []
+    for threads, cache_size in ((1, 200), (2, 200), (1, 1e-3)):
+        with cf.threads(threads):
+            models.append(cf.SVC(kernel=cf.kernels.Gaussian(2.0), cache_size=cache_size).fit(X, y))
+    kept, twice, made = models
+    assert np.array_equal(kept.dual_coef_, twice.dual_coef_)
+    assert kept.certificate_.holds and made.certificate_.holds
+    assert np.abs(kept.decision_function(X) - made.decision_function(X)).max() < 5e-3
+
+
 def test_the_certificate_knows_rows_in_any_order(rows, fitted):
     X, y, weight = rows
     order = np.random.default_rng(3).permutation(60)
