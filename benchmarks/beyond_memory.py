@@ -1,7 +1,7 @@
-"""A histogram tree and boosting on a Parquet file larger than the memory allowed: peak of memory, seconds, digest.
+"""Histogram trees and boosting on a Parquet file larger than the memory allowed: peak of memory, seconds, digest.
 
     python benchmarks/beyond_memory.py [--rows 10000000] [--columns 20] [--rounds 50] [--limit 256] [--folder DIR]
-        [--model boosting | tree] [--place file | dask | memory] [--workers 2] [--worker-memory 1GB]
+        [--model boosting | tree | regression-tree] [--place file | dask | memory] [--workers 2] [--worker-memory 1GB]
 
 file: read in passes under certifit.memory(limit MB); dask: the same on a LocalCluster, whose workers hold the rows;
 memory: the rows in an array, to compare the digest with. All give the same digest. Peaks are of the process that fits,
@@ -28,7 +28,7 @@ GROUP = 200_000  # rows of a row group
 
 
 def made(path: Path, n_rows: int, n_columns: int) -> Path:
-    """The file: normal columns, one of them rounded and one with gaps, and two classes."""
+    """The file: normal columns, one of them rounded and one with gaps; two classes, and a number."""
     if path.exists():
         return path
     part = path.with_suffix(".part")
@@ -39,14 +39,14 @@ def made(path: Path, n_rows: int, n_columns: int) -> Path:
             score = X[:, 0] * X[:, 1] + np.sin(3 * X[:, 2]) + rng.normal(size=len(X))
             X[:, 3] = X[:, 3].round(1)
             X[::7, 4] = np.nan
-            table = {f"x{j}": X[:, j] for j in range(n_columns)} | {"y": (score > 0).astype(np.int64)}
+            table = {f"x{j}": X[:, j] for j in range(n_columns)} | {"y": (score > 0).astype(np.int64), "score": score}
             writer.write_table(pa.table(table, schema=_schema(n_columns)))
     part.rename(path)
     return path
 
 
 def _schema(n_columns: int) -> pa.Schema:
-    return pa.schema([*((f"x{j}", pa.float64()) for j in range(n_columns)), ("y", pa.int64())])
+    return pa.schema([*((f"x{j}", pa.float64()) for j in range(n_columns)), ("y", pa.int64()), ("score", pa.float64())])
 
 
 class Peaks:
@@ -94,16 +94,18 @@ def rows_of(asked: argparse.Namespace, path: Path) -> Any:
     """The rows, where they are asked for."""
     import certifit as cf
 
+    target, features = "score" if asked.model == "regression-tree" else "y", [f"x{j}" for j in range(asked.columns)]
+    names = [*features, target]
     if asked.place == "memory":
-        return cf.from_arrow(pq.read_table(path), target="y")
+        return cf.from_arrow(pq.read_table(path, columns=names), target=target)
     if asked.place == "file":
-        return cf.scan_parquet(path, target="y")
+        return cf.scan_parquet(path, columns=features, target=target)
     import dask.dataframe as dd
     from dask.distributed import Client, LocalCluster
 
     cluster = LocalCluster(n_workers=asked.workers, threads_per_worker=1, memory_limit=asked.worker_memory)
     asked.client = Client(cluster)  # kept for as long as the fit runs
-    return cf.from_dask(dd.read_parquet(path, split_row_groups=1), target="y")
+    return cf.from_dask(dd.read_parquet(path, columns=names, split_row_groups=1), target=target)
 
 
 def main() -> None:
@@ -114,19 +116,19 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--limit", type=float, default=256.0)
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
-    parser.add_argument("--model", choices=["boosting", "tree"], default="boosting")
+    parser.add_argument("--model", choices=["boosting", "tree", "regression-tree"], default="boosting")
     parser.add_argument("--place", choices=["file", "dask", "memory"], default="file")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--worker-memory", default="1GB")
     asked = parser.parse_args()
     import certifit as cf
 
-    path = made(asked.folder / f"rows-{asked.rows}-{asked.columns}.parquet", asked.rows, asked.columns)
-    model = (
-        cf.GradientBoostingClassifier(asked.rounds)
-        if asked.model == "boosting"
-        else cf.DecisionTreeClassifier(max_bins=255, max_depth=8)
-    )
+    path = made(asked.folder / f"rows-and-scores-{asked.rows}-{asked.columns}.parquet", asked.rows, asked.columns)
+    model = {
+        "boosting": cf.GradientBoostingClassifier(asked.rounds),
+        "tree": cf.DecisionTreeClassifier(max_bins=255, max_depth=8),
+        "regression-tree": cf.DecisionTreeRegressor(max_bins=255, max_depth=8),
+    }[asked.model]
     limit = 64e9 if asked.place == "memory" else asked.limit * 1e6
     with Peaks() as peaks, cf.memory(int(limit)):
         before, began = os.times(), time.perf_counter()

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "../tree/bins.hpp"
 #include "check.hpp"
@@ -40,6 +42,39 @@ inline Edges checked_edges(const nb::list& arrays, size_t n_columns) {
     edges.push_back(values);
   }
   return edges;
+}
+
+inline Criterion checked_criterion(const std::string& name, size_t n_classes) {
+  const std::map<std::string, Criterion> known = {{"gini", Criterion::gini},
+                                                  {"entropy", Criterion::entropy},
+                                                  {"squared_error", Criterion::squared_error},
+                                                  {"poisson", Criterion::poisson}};
+  const auto found = known.find(name);
+  check(found != known.end(), "unknown criterion: " + name);
+  const bool is_of_classes = found->second == Criterion::gini || found->second == Criterion::entropy;
+  check(is_of_classes == (n_classes > 0), name + " does not go with " + std::to_string(n_classes) + " classes");
+  return found->second;
+}
+
+inline void check_target(const Vector& y, const std::optional<Vector>& weight, Criterion criterion, size_t n_classes) {
+  for (size_t i = 0; i < y.shape(0); ++i) {
+    const double w = weight ? weight->data()[i] : 1.0, value = y.data()[i];
+    check(w >= 0 && w < 0x1p500, "weights must be >= 0 and below 2^500");
+    const bool is_code = value >= 0 && value < static_cast<double>(n_classes) && value == std::floor(value);
+    check(n_classes == 0 || w == 0 || is_code, "y must be codes of the classes");
+    check(criterion != Criterion::poisson || !(value < 0), "Poisson needs y >= 0");
+  }
+}
+
+// `Whole` from Python: its numbers in their order.
+using WholeNumbers = Vector;
+
+inline Whole checked_whole(const WholeNumbers& whole) {
+  check_size("whole", whole.shape(0), 6);
+  const double* at = whole.data();
+  for (size_t k = 0; k < 6; ++k) check(std::isfinite(at[k]), "whole must be finite");
+  check(at[0] >= 1 && at[0] < 0x1p31 && at[1] > 0 && at[5] >= 0, "whole is out of range");
+  return {static_cast<size_t>(at[0]), at[1], at[2] != 0, at[3] != 0, at[4], at[5]};
 }
 
 // Distinct rows whose values are elsewhere, as codes.

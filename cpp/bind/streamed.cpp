@@ -1,6 +1,6 @@
-// Rows that are read in passes and not held: their hashes, which of them are distinct, their bins, and trees of classes
-// level by level.
-#include "../tree/class_levels.hpp"
+// Rows that are read in passes and not held: their hashes, which of them are distinct, their bins, and trees level by
+// level.
+#include "../tree/levels.hpp"
 #include "bins.hpp"
 
 namespace certifit {
@@ -39,72 +39,111 @@ nb::object bin_rows_py(nb::list x, nb::list edges, std::optional<Flags> n_levels
 }
 
 using Slots = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ClassWords = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Depths = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using LevelWords = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Blocks = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
-// Weights of classes by node, column and bin, of the rows of a part: nodes x words.
-nb::object class_histograms_py(Codes codes, Vector y, Vector weight, Slots slot, size_t n_slots, size_t n_classes,
-                               int threads) {
-  const size_t n = codes.shape(0), p = codes.shape(1);
-  check_size("y", y.shape(0), n);
-  check_size("weight", weight.shape(0), n);
-  check_size("slot", slot.shape(0), n);
-  check(n_classes > 1 && n_classes < size_t{1} << 20 && n_slots > 0 && n_slots < size_t{1} << 24,
-        "n_classes or n_slots is out of range");
-  for (size_t i = 0; i < n; ++i) {
-    check(slot.data()[i] < static_cast<int64_t>(n_slots), "a slot is not there");
-    check(y.data()[i] >= 0 && y.data()[i] < static_cast<double>(n_classes), "y must be codes of the classes");
-    check(weight.data()[i] >= 0 && weight.data()[i] < 0x1p31, "weights must be whole numbers below 2^31");
+// Rows of a part that are as they should be.
+struct CheckedPart {
+  CheckedPart(const Codes& codes, const Vector& y, const Vector& weight, const Slots& slot, size_t n_slots,
+              const std::string& criterion, size_t n_classes)
+      : rows(coded_rows(y, weight, codes.shape(0), codes.shape(1))),
+        criterion(checked_criterion(criterion, n_classes)),
+        part{rows, codes.data(), slot.data()} {
+    check_target(y, weight, this->criterion, n_classes);
+    check_size("slot", slot.shape(0), rows.n_rows);
+    check(n_slots > 0 && n_slots < size_t{1} << 24, "n_slots is out of range");
+    for (size_t i = 0; i < rows.n_rows; ++i)
+      check(slot.data()[i] < static_cast<int64_t>(n_slots), "a slot is not there");
   }
-  const size_t size = p * n_bins * class_cell(n_classes);
-  check(n_slots * size < size_t{1} << 28, "histograms are larger than 2 GB");
-  const ClassPart part{n, p, codes.data(), y.data(), weight.data(), slot.data()};
-  return matrix_of(run(threads, [&](Crew& crew) { return class_histograms(part, n_slots, n_classes, crew); }), n_slots,
-                   size);
+  TreeRows rows;
+  Criterion criterion;
+  LevelPart part;
+};
+
+LevelPlan level_plan(size_t n_columns, const std::string& criterion, size_t n_classes, const Stops& stops,
+                     const ColumnRules& columns, const WholeNumbers& whole) {
+  check(n_columns > 0 && n_columns < size_t{1} << 31, "a tree needs a column");
+  check(n_classes < size_t{1} << 20, "n_classes is out of range");
+  return {checked_criterion(criterion, n_classes), n_classes, n_columns, stops, columns, checked_whole(whole)};
 }
 
-// Nodes and their best splits from weights of classes.
-nb::object class_splits_py(ClassWords words, Depths depth, size_t n_columns, const std::string& criterion,
-                           size_t n_classes, size_t max_depth, size_t min_rows_split, size_t min_rows_leaf,
-                           double min_decrease, std::optional<Flags> n_levels, double total, bool is_weighted,
-                           int threads) {
-  const size_t n = words.shape(0);
-  check(criterion == "gini" || criterion == "entropy", "classes need gini or entropy");
-  check(n_classes > 1 && n_classes < size_t{1} << 20 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
-        "n_classes or min_rows_leaf is out of range");
-  check(n_columns > 0 && n_columns < size_t{1} << 31, "a tree needs a column");
-  check_size("words", words.shape(1), n_columns * n_bins * class_cell(n_classes));
-  check_size("depth", depth.shape(0), n);
-  check(total > 0, "total must be above 0");
-  for (size_t k = 0; k < n * words.shape(1); ++k)
-    check(words.data()[k] >= 0 && words.data()[k] < int64_t{1} << 40, "words must be 0 to 2^40");
-  const ColumnRules columns = checked_columns({}, n_levels, n_columns, n_classes);
-  const ClassPlan plan{criterion == "gini" ? Criterion::gini : Criterion::entropy,
-                       n_classes,
-                       n_columns,
-                       {max_depth, min_rows_split, min_rows_leaf, min_decrease},
-                       columns,
-                       total,
-                       is_weighted};
-  const auto nodes = run(threads, [&](Crew& crew) { return class_splits(words.data(), depth.data(), n, plan, crew); });
-  std::vector<uint64_t> sets;
-  std::vector<double> values;
-  for (const ClassNode& node : nodes) {
-    sets.insert(sets.end(), node.split.levels.begin(), node.split.levels.end());
-    values.insert(values.end(), node.sums.values.begin(), node.sums.values.end());
+// Histograms of nodes by column and bin, of the rows of a part: nodes x words.
+nb::object level_histograms_py(Codes codes, Vector y, Vector weight, Slots slot, size_t n_slots,
+                               const std::string& criterion, size_t n_classes, std::optional<Directions> direction,
+                               const WholeNumbers& whole, int threads) {
+  const CheckedPart checked(codes, y, weight, slot, n_slots, criterion, n_classes);
+  const ColumnRules columns = checked_columns(direction, {}, codes.shape(1), n_classes);
+  const LevelPlan plan = level_plan(codes.shape(1), criterion, n_classes, {}, columns, whole);
+  const size_t size = level_words(plan);
+  check(n_slots * size < size_t{1} << 28, "histograms are larger than 2 GB");
+  return matrix_of(run(threads, [&](Crew& crew) { return level_histograms(checked.part, n_slots, plan, crew); }),
+                   n_slots, size);
+}
+
+// Sums of rows by block and node: a row per block.
+auto block_sums_py(Codes codes, Vector y, Vector weight, Slots slot, size_t n_slots, const std::string& criterion,
+                   size_t n_classes) {
+  const CheckedPart checked(codes, y, weight, slot, n_slots, criterion, n_classes);
+  const size_t n_blocks = (checked.rows.n_rows + summed_block - 1) / summed_block;
+  std::vector<double> sums =
+      run(1, [&](Crew&) { return block_sums(checked.part, n_slots, checked.criterion, n_classes); });
+  const size_t shape[3] = {n_blocks, n_slots, level_width(n_classes)};
+  return to_numpy<3>(std::move(sums), shape);
+}
+
+// Those of nodes and of later blocks.
+auto add_block_sums_py(Matrix before, Blocks blocks, const std::string& criterion, size_t n_classes) {
+  const Criterion kind = checked_criterion(criterion, n_classes);
+  const size_t n_slots = before.shape(0), width = level_width(n_classes);
+  check_size("sums of a node", before.shape(1), width);
+  check_size("nodes of a block", blocks.shape(1), n_slots);
+  check_size("sums of a node of a block", blocks.shape(2), width);
+  std::vector<double> sums(before.data(), before.data() + n_slots * width);
+  add_block_sums(sums.data(), blocks.data(), blocks.shape(0), n_slots, kind, n_classes);
+  const size_t shape[2] = {n_slots, width};
+  return to_numpy<2>(std::move(sums), shape);
+}
+
+// Weights and sizes of y of every block: what `whole` adds up.
+auto block_sizes_py(Vector y, Vector weight, double centre) {
+  const TreeRows rows = coded_rows(y, weight, y.shape(0), 0);
+  std::vector<double> sizes;
+  for (size_t begin = 0; begin < rows.n_rows; begin += summed_block) {
+    const WholeSizes block = sizes_of(rows, begin, std::min(summed_block, rows.n_rows - begin), centre);
+    sizes.insert(sizes.end(), {block.weight, block.moments});
   }
+  const size_t shape[2] = {sizes.size() / 2, 2};
+  return to_numpy<2>(std::move(sizes), shape);
+}
+
+// A node and its best split from its histogram and the sums of its rows.
+nb::object level_split_py(LevelWords words, Vector sums, size_t depth, size_t n_rows, double low, double high,
+                          size_t n_columns, const std::string& criterion, size_t n_classes, size_t max_depth,
+                          size_t min_rows_split, size_t min_rows_leaf, double min_decrease,
+                          std::optional<Directions> direction, std::optional<Flags> n_levels, const WholeNumbers& whole,
+                          int threads) {
+  check(min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40, "min_rows_leaf is out of range");
+  const ColumnRules columns = checked_columns(direction, n_levels, n_columns, n_classes);
+  const LevelPlan plan = level_plan(n_columns, criterion, n_classes,
+                                    {max_depth, min_rows_split, min_rows_leaf, min_decrease}, columns, whole);
+  check_size("words", words.shape(0), level_words(plan));
+  check_size("sums", sums.shape(0), level_width(n_classes));
+  const LevelNode node{words.data(), sums.data(), depth, n_rows, low, high};
+  LevelSplit found = run(threads, [&](Crew& crew) { return level_split(node, plan, crew); });
   nb::dict out;
-  out["is_found"] = array_of<uint8_t>(nodes, [](const ClassNode& node) { return node.split.is_found; });
-  out["feature"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.split.feature; });
-  out["bin"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.split.bin; });
-  out["is_missing_left"] = array_of<uint8_t>(nodes, [](const ClassNode& node) { return node.split.is_missing_left; });
-  out["n_rows"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.n_rows; });
-  out["left_rows"] = array_of<int64_t>(nodes, [](const ClassNode& node) { return node.left_rows; });
-  out["weight"] = array_of<double>(nodes, [](const ClassNode& node) { return node.sums.weight; });
-  out["impurity"] = array_of<double>(nodes, [](const ClassNode& node) { return node.sums.impurity; });
-  out["decrease"] = array_of<double>(nodes, [](const ClassNode& node) { return node.decrease; });
-  out["values"] = matrix_of(std::move(values), n, n_classes);
-  out["levels"] = matrix_of(std::move(sets), n, 4);
+  out["is_found"] = found.split.is_found;
+  out["is_exact"] = found.is_exact;
+  out["feature"] = found.split.feature;
+  out["bin"] = found.split.bin;
+  out["is_missing_left"] = found.split.is_missing_left;
+  out["left_rows"] = static_cast<size_t>(std::clamp(found.split.n_left, 0.0, 0x1p53));
+  out["left_value"] = found.split.left_value;
+  out["right_value"] = found.split.right_value;
+  out["weight"] = found.sums.weight;
+  out["impurity"] = found.sums.impurity;
+  out["decrease"] = found.decrease;
+  out["values"] = array_of(std::move(found.sums.values));
+  out["levels"] = array_of(std::vector<uint64_t>(found.split.levels.begin(), found.split.levels.end()));
   return out;
 }
 
@@ -114,11 +153,18 @@ void bind_streamed(nb::module_& m) {
   m.def("hash_rows", hash_rows_py, "x"_a, "y"_a.noconvert(), "threads"_a);
   m.def("merge_hashes", merge_hashes_py, "order"_a.noconvert(), "other"_a.noconvert(), "y"_a.noconvert(),
         "weight"_a.noconvert().none());
-  m.def("class_histograms", class_histograms_py, "codes"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
-        "slot"_a.noconvert(), "n_slots"_a, "n_classes"_a, "threads"_a);
-  m.def("class_splits", class_splits_py, "words"_a.noconvert(), "depth"_a.noconvert(), "n_columns"_a, "criterion"_a,
-        "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a,
-        "n_levels"_a.noconvert().none(), "total"_a, "is_weighted"_a, "threads"_a);
+  m.def("level_histograms", level_histograms_py, "codes"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
+        "slot"_a.noconvert(), "n_slots"_a, "criterion"_a, "n_classes"_a, "direction"_a.noconvert().none(),
+        "whole"_a.noconvert(), "threads"_a);
+  m.def("block_sums", block_sums_py, "codes"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
+        "slot"_a.noconvert(), "n_slots"_a, "criterion"_a, "n_classes"_a);
+  m.def("add_block_sums", add_block_sums_py, "before"_a.noconvert(), "blocks"_a.noconvert(), "criterion"_a,
+        "n_classes"_a);
+  m.def("block_sizes", block_sizes_py, "y"_a.noconvert(), "weight"_a.noconvert(), "centre"_a);
+  m.def("level_split", level_split_py, "words"_a.noconvert(), "sums"_a.noconvert(), "depth"_a, "n_rows"_a, "low"_a,
+        "high"_a, "n_columns"_a, "criterion"_a, "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a,
+        "min_decrease"_a, "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "whole"_a.noconvert(),
+        "threads"_a);
   m.def("bin_rows", bin_rows_py, "x"_a, "edges"_a, "n_levels"_a.noconvert().none(), "threads"_a);
 }
 

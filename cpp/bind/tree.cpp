@@ -22,28 +22,6 @@ nb::object of_nodes(const GrownTree& tree, Get get) {
   return array_of(std::move(values));
 }
 
-Criterion checked_criterion(const std::string& name, size_t n_classes) {
-  const std::map<std::string, Criterion> known = {{"gini", Criterion::gini},
-                                                  {"entropy", Criterion::entropy},
-                                                  {"squared_error", Criterion::squared_error},
-                                                  {"poisson", Criterion::poisson}};
-  const auto found = known.find(name);
-  check(found != known.end(), "unknown criterion: " + name);
-  const bool is_of_classes = found->second == Criterion::gini || found->second == Criterion::entropy;
-  check(is_of_classes == (n_classes > 0), name + " does not go with " + std::to_string(n_classes) + " classes");
-  return found->second;
-}
-
-void check_target(const Vector& y, const std::optional<Vector>& weight, Criterion criterion, size_t n_classes) {
-  for (size_t i = 0; i < y.shape(0); ++i) {
-    const double w = weight ? weight->data()[i] : 1.0, value = y.data()[i];
-    check(w >= 0 && w < 0x1p500, "weights must be >= 0 and below 2^500");
-    const bool is_code = value >= 0 && value < static_cast<double>(n_classes) && value == std::floor(value);
-    check(n_classes == 0 || w == 0 || is_code, "y must be codes of the classes");
-    check(criterion != Criterion::poisson || !(value < 0), "Poisson needs y >= 0");
-  }
-}
-
 using Words = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 nb::object tree_arrays(GrownTree&& tree, size_t n_classes) {
@@ -115,22 +93,27 @@ nb::object grow_tree_py(nb::list x, Vector y, std::optional<Vector> weight, cons
     }
     const Bins bins = binned(merged, edges ? known : bin_edges(merged, max_bins, columns, crew), columns, crew);
     std::vector<double>().swap(merged.columns);  // the tree reads bins only
-    tree = grow_binned(merged, by_row(bins, crew).data(), bins.edges, kind, n_classes, stops, columns, crew);
+    tree = grow_binned(merged, by_row(bins, crew).data(), bins.edges, kind, n_classes, stops, columns, crew,
+                       whole_of(merged, kind));
     return true;
   });
   return is_grown ? tree_arrays(std::move(tree), n_classes) : nb::none();
 }
 
-// The same on rows that are merged and binned. codes: row after row; edges: of their bins. Where they are the rows of
-// one node, total is the weight of all rows, else 0, and is_weighted says whether a weight of all rows is not 1.
+// The same on rows of one node that are merged and binned. codes: row after row; edges: of their bins; starts: where
+// their blocks begin; whole: what all rows are.
 nb::object grow_codes_py(Codes codes, nb::list edges, Vector y, Vector weight, const std::string& criterion,
                          size_t n_classes, size_t max_depth, size_t min_rows_split, size_t min_rows_leaf,
                          double min_decrease, std::optional<Directions> direction, std::optional<Flags> n_levels,
-                         double total, bool is_weighted, int threads) {
+                         double low, double high, Places starts, WholeNumbers whole, int threads) {
   const size_t n = codes.shape(0), p = codes.shape(1);
   TreeRows rows = coded_rows(y, weight, n, p);
-  rows.is_weighted |= is_weighted;
-  check(total >= 0 && total < 0x1p1000, "total is out of range");
+  check(starts.shape(0) > 0 && starts.data()[0] == 0, "the first block must begin at 0");
+  for (size_t k = 0; k < starts.shape(0); ++k) {
+    check(k == 0 || starts.data()[k] > starts.data()[k - 1], "blocks must be in order");
+    check(starts.data()[k] < static_cast<int64_t>(n), "a block has no rows");
+    rows.block_starts.push_back(static_cast<uint32_t>(starts.data()[k]));
+  }
   check(n_classes < size_t{1} << 31 && min_rows_leaf > 0 && min_rows_leaf < size_t{1} << 40,
         "n_classes or min_rows_leaf is out of range");
   const Criterion kind = checked_criterion(criterion, n_classes);
@@ -138,8 +121,9 @@ nb::object grow_codes_py(Codes codes, nb::list edges, Vector y, Vector weight, c
   const Stops stops{max_depth, min_rows_split, min_rows_leaf, min_decrease};
   const ColumnRules columns = checked_columns(direction, n_levels, p, n_classes);
   const Edges known = checked_edges(edges, p);
+  const Whole all = checked_whole(whole);
   GrownTree tree = run(threads, [&](Crew& crew) {
-    return grow_binned(rows, codes.data(), known, kind, n_classes, stops, columns, crew, total);
+    return grow_binned(rows, codes.data(), known, kind, n_classes, stops, columns, crew, all, low, high);
   });
   return tree_arrays(std::move(tree), n_classes);
 }
@@ -280,7 +264,8 @@ void bind_tree(nb::module_& m) {
         "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "max_bins"_a, "edges"_a.none(), "threads"_a);
   m.def("grow_codes", grow_codes_py, "codes"_a.noconvert(), "edges"_a, "y"_a.noconvert(), "weight"_a.noconvert(),
         "criterion"_a, "n_classes"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "min_decrease"_a,
-        "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "total"_a, "is_weighted"_a, "threads"_a);
+        "direction"_a.noconvert().none(), "n_levels"_a.noconvert().none(), "low"_a, "high"_a, "starts"_a.noconvert(),
+        "whole"_a.noconvert(), "threads"_a);
   m.def("bin_edges", bin_edges_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "max_bins"_a,
         "n_levels"_a.noconvert().none(), "threads"_a);
   m.def("walk_tree", walk_tree_py, "x"_a, "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),

@@ -16,22 +16,6 @@ constexpr size_t few_rows = 512;                              // below it no his
 constexpr size_t most_subtree = 65536, least_subtree = 4096;  // rows of a subtree that one thread grows
 constexpr size_t part_rows = 32768;                           // rows that a thread sums at a time
 
-// What a row adds: its weight, and its weight times y less a centre that is the same for all nodes.
-BinnedRows terms_of(const TreeRows& rows, const uint8_t* codes, size_t width, double centre) {
-  BinnedRows out{rows.n_rows, rows.n_columns, width, codes, {}, {}};
-  if (width > 1) {
-    out.terms = rows.weight;
-    out.labels.assign(rows.y.begin(), rows.y.end());
-    return out;
-  }
-  out.terms.resize(4 * rows.n_rows);
-  for (size_t i = 0; i < rows.n_rows; ++i) {
-    const double term[4] = {1, rows.weight[i], rows.weight[i] * (rows.y[i] - centre), 0};
-    std::copy_n(term, 4, out.terms.data() + 4 * i);
-  }
-  return out;
-}
-
 // Who does the parts of a node's work: all threads of a crew, or the one that grows the whole subtree.
 struct Workers {
   Crew& crew;
@@ -48,6 +32,7 @@ struct Workers {
 template <class Kind>
 class BinnedGrower {
   using Word = typename Kind::Word;
+  using FewWord = typename Kind::FewWord;
   using Cells = std::vector<Word>;
 
   struct Waiting {
@@ -62,7 +47,7 @@ class BinnedGrower {
     std::vector<typename Kind::Term> terms;
     std::vector<uint32_t> rows, picked;
     std::vector<uint16_t> order, scratch;
-    Cells cells;  // of one column; empty but while it is searched
+    std::vector<FewWord> cells;  // of one column; empty but while it is searched
   };
 
  public:
@@ -109,12 +94,10 @@ class BinnedGrower {
   }
 
   bool stays_leaf(const Open& at, const NodeSums& sums) const {
-    const Stops& stops = plan_.stops;
-    const size_t n = at.range.size();
-    return sums.is_pure || at.depth >= stops.max_depth || n < stops.min_rows_split || n < 2 * stops.min_rows_leaf;
+    return certifit::stays_leaf(plan_.stops, sums, at.depth, at.range.size());
   }
 
-  // Parts of rows are summed apart and added in their order: whole numbers, or few parts that no thread changes.
+  // Parts of rows are summed apart and added.
   std::unique_ptr<Cells> summed(Range range) {
     const size_t size = plan_.rows.n_columns * n_bins * kind_.stride;
     const size_t n_parts = std::clamp<size_t>(range.size() / part_rows, 1, 4), part = range.size() / n_parts + 1;
@@ -131,31 +114,18 @@ class BinnedGrower {
 
   BinSplit search(const Waiting& at) {
     if (stays_leaf(at.open, at.sums)) return {};
-    const size_t p = plan_.rows.n_columns;
-    splits_.assign(p, {});
-    workers_.each(p, [&](size_t j) {
-      const Word* cells = at.cells->data() + j * n_bins * kind_.stride;
-      uint8_t met[n_bins];
-      size_t n_met = 0;
-      for (size_t bin = 0; bin < Bins::missing; ++bin) {
-        met[n_met] = static_cast<uint8_t>(bin);
-        n_met += kind_.is_met(cells + bin * kind_.stride);
-      }
-      splits_[j] = scanned(cells, {j, at.open.range.size(), met, n_met}, at);
-    });
-    BinSplit best;
-    for (const BinSplit& split : splits_)
-      if (is_better(split, best, at.sums)) best = split;
+    const BinSplit best = best_split(kind_, plan_, at.cells->data(), at.sums, at.open, at.open.range.size(),
+                                     [&](size_t n, auto work) { workers_.each(n, work); });
     return chosen(at.open, best);
   }
 
   // Compiled once per kind, not inlined into each of its callers.
-  [[gnu::noinline]] BinSplit scanned(const Word* cells, const ColumnView& view, const Waiting& at) const {
+  [[gnu::noinline]] BinSplit scanned(const FewWord* cells, const ColumnView& view, const Waiting& at) const {
     return kind_.scan(cells, view, at.sums, at.open);
   }
 
   BinSplit chosen(const Open& at, const BinSplit& best) {
-    const double decrease = best.gain / plan_.total;
+    const double decrease = best.gain / plan_.whole.total;
     if (!best.is_found || decrease < plan_.stops.min_decrease) return {};
     Node& node = branch_.nodes[at.node];
     const std::vector<double>& edges = edges_[best.feature];
@@ -199,22 +169,12 @@ class BinnedGrower {
     // Of a node of many rows the histogram becomes that of its larger child.
     if (large.open.range.size() > few_rows) {
       std::unique_ptr<Cells> of_small = summed(small.open.range);
-      for (size_t k = 0; k < at.cells->size(); k += kind_.stride) subtract(at.cells->data() + k, of_small->data() + k);
+      for (size_t k = 0; k < at.cells->size(); ++k) (*at.cells)[k] = (*at.cells)[k] - (*of_small)[k];
       large.cells = std::move(at.cells);
       if (small.open.range.size() > few_rows) small.cells = std::move(of_small);
     }
     open.push_back(std::move(large));
     open.push_back(std::move(small));  // the smaller one first: few histograms wait at a time
-  }
-
-  // A bin without rows holds nothing, not even rounding.
-  void subtract(Word* whole, const Word* part) const {
-    if constexpr (std::is_same_v<Word, double>) {
-      const bool is_empty = whole[0] == part[0];
-      for (size_t s = 0; s < kind_.stride; ++s) whole[s] = is_empty ? 0.0 : whole[s] - part[s];
-    } else {
-      *whole = *whole - *part;
-    }
   }
 
   // Rows of the left side first, both sides in their order. How many go left.
@@ -243,7 +203,7 @@ class BinnedGrower {
     few_.picked.resize(m);
     few_.order.resize(m);
     few_.scratch.resize(m);
-    few_.cells.resize(n_bins * kind_.stride, Word{});
+    few_.cells.resize(n_bins * kind_.stride, FewWord{});
     std::iota(few_.order.begin(), few_.order.end(), uint16_t{0});
     for (size_t k = 0; k < m; ++k) {
       const uint8_t* codes = codes_ + few_.rows[k] * p;
@@ -296,7 +256,7 @@ class BinnedGrower {
   BinSplit search_column(const Waiting& at, size_t j, const uint8_t* codes) {
     const Range range = at.open.range;
     const size_t stride = kind_.stride;
-    Word* cells = few_.cells.data();
+    FewWord* cells = few_.cells.data();
     uint64_t bits[4] = {};
     for (size_t k = range.begin; k < range.end; ++k) {
       const uint8_t code = codes[few_.order[k]];
@@ -311,7 +271,7 @@ class BinnedGrower {
     BinSplit split;
     const bool has_missing = met[n_met - 1] == Bins::missing;
     if (n_met > 1) split = scanned(cells, {j, range.size(), met, n_met - has_missing}, at);
-    for (size_t k = 0; k < n_met; ++k) std::fill_n(cells + met[k] * stride, stride, Word{});
+    for (size_t k = 0; k < n_met; ++k) std::fill_n(cells + met[k] * stride, stride, FewWord{});
     return split;
   }
 
@@ -322,29 +282,17 @@ class BinnedGrower {
   std::vector<uint32_t>& order_;
   Branch& branch_;
   Workers workers_;
-  std::vector<BinSplit> splits_;
   std::vector<uint32_t> scratch_;
   Few few_;
 };
 
-double centre_of(const TreeRows& rows, Criterion criterion) {
-  if (criterion != Criterion::squared_error) return 0;
-  double total = 0, sum = 0;
-  for (size_t i = 0; i < rows.n_rows; ++i) {
-    total += rows.weight[i];
-    sum += rows.weight[i] * (rows.y[i] - rows.y[0]);
-  }
-  return rows.y[0] + sum / total;
-}
-
 template <class Kind>
 GrownTree grow_kind(const Plan& plan, const Edges& edges, const uint8_t* codes, const Kind& kind,
-                    std::vector<uint32_t>& order, Crew& crew) {
+                    std::vector<uint32_t>& order, const Open& top, Crew& crew) {
   std::vector<Branch> branches(1);
   std::vector<Open> left_over;
   const size_t n = plan.rows.n_rows, most_rest = std::clamp(n / 8, least_subtree, most_subtree);
-  BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[0], {crew, false})
-      .grow({0, 0, {0, n}}, most_rest, left_over);
+  BinnedGrower<Kind>(plan, edges, codes, kind, order, branches[0], {crew, false}).grow(top, most_rest, left_over);
   branches.resize(1 + left_over.size());
   std::vector<size_t> by_size(left_over.size());
   std::iota(by_size.begin(), by_size.end(), 0);
@@ -358,42 +306,50 @@ GrownTree grow_kind(const Plan& plan, const Edges& edges, const uint8_t* codes, 
   return level_by_level(branches, std::max<size_t>(plan.n_classes, 1));
 }
 
-bool has_whole_weights(const TreeRows& rows) {
-  double total = 0;
-  for (double w : rows.weight) {
-    if (w != std::floor(w)) return false;
-    total += w;
-  }
-  return total < 0x1p31;
-}
-
 }  // namespace
 
-GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& edges, Criterion criterion,
-                      size_t n_classes, const Stops& stops, const ColumnRules& columns, Crew& crew, double total) {
-  if (total == 0)
-    for (double w : rows.weight) total += w;
-  const Plan plan{rows, criterion, n_classes, stops, columns, total};
+Whole whole_of(const TreeRows& rows, Criterion criterion) {
+  Whole whole;
+  whole.n_rows = rows.n_rows;
+  whole.is_weighted = rows.is_weighted;
+  for (double w : rows.weight) whole.is_whole &= w == std::floor(w);
   std::vector<uint32_t> order(rows.n_rows);
   std::iota(order.begin(), order.end(), 0);
-  const double centre = centre_of(rows, criterion);
-  if (plan.has_moments() && !columns.has_directions()) {
-    if (!rows.is_weighted && n_classes == 2) return grow_kind(plan, edges, codes, CountsKind(plan, codes), order, crew);
-    if (has_whole_weights(rows)) {
-      std::vector<double> moment(rows.n_rows);
-      for (size_t i = 0; i < rows.n_rows; ++i) moment[i] = rows.weight[i] * (rows.y[i] - centre);
-      const SquaresKind kind(plan, codes, moment, centre, order);
-      if (kind.is_legal()) return grow_kind(plan, edges, codes, kind, order, crew);
-    }
+  if (criterion == Criterion::squared_error) {
+    const RowArrays arrays{rows.y.data(), rows.weight.data(), nullptr, rows.is_weighted};
+    NumberSums sums;
+    for_each_row_block(rows, order.data(), order.size(), [&](const uint32_t* some, size_t n) {
+      sums.add(number_block(arrays, some, n, criterion), criterion);
+    });
+    whole.centre = sums.mean;
   }
-  const auto general = [&](const auto& score) {
-    const BinnedRows terms = terms_of(rows, codes, score.width, centre);
-    return grow_kind(plan, edges, codes, GeneralKind(plan, terms, score, centre), order, crew);
-  };
-  if (plan.is_two_class_gini()) return general(SquaredScore{2.0});
-  if (n_classes > 0) return general(ClassScore{n_classes, criterion == Criterion::entropy});
-  if (criterion == Criterion::poisson) return general(PoissonScore{});
-  return general(SquaredScore{1.0});
+  for_each_row_block(rows, order.data(), order.size(), [&](const uint32_t* some, size_t n) {
+    const WholeSizes sizes = sizes_of(rows, some[0], n, whole.centre);
+    whole.total += sizes.weight;
+    whole.moments += sizes.moments;
+  });
+  whole.is_whole &= whole.total < 0x1p31;
+  return whole;
+}
+
+WholeSizes sizes_of(const TreeRows& rows, size_t begin, size_t n, double centre) {
+  WholeSizes sizes;
+  for (size_t i = begin; i < begin + n; ++i) {
+    sizes.weight += rows.weight[i];
+    sizes.moments += std::fabs(rows.weight[i] * (rows.y[i] - centre));
+  }
+  return sizes;
+}
+
+GrownTree grow_binned(const TreeRows& rows, const uint8_t* codes, const Edges& edges, Criterion criterion,
+                      size_t n_classes, const Stops& stops, const ColumnRules& columns, Crew& crew, const Whole& whole,
+                      double low, double high) {
+  const Plan plan{rows, criterion, n_classes, stops, columns, whole};
+  std::vector<uint32_t> order(rows.n_rows);
+  std::iota(order.begin(), order.end(), 0);
+  const Open top{0, 0, {0, rows.n_rows}, low, high};
+  return with_kind(plan, codes,
+                   [&](const auto& kind) { return grow_kind(plan, edges, codes, kind, order, top, crew); });
 }
 
 }  // namespace certifit

@@ -14,22 +14,21 @@ struct Range {
   size_t size() const { return end - begin; }
 };
 
-// What a tree is grown on and when its nodes stay leaves.
+// What a tree is grown on and when its nodes stay leaves. rows: those at hand; whole: what all rows are.
 struct Plan {
   const TreeRows& rows;
   Criterion criterion;
   size_t n_classes;  // 0: y is a number
   Stops stops;
   const ColumnRules& columns;
-  double total;  // weight of all rows
+  Whole whole;
   bool has_moments() const { return criterion == Criterion::squared_error || is_two_class_gini(); }
   bool is_two_class_gini() const { return criterion == Criterion::gini && n_classes == 2; }
 };
 
-inline NodeSums class_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
+inline NodeSums class_node(std::vector<double> weights, Criterion criterion) {
   NodeSums node;
-  node.values.assign(plan.n_classes, 0.0);
-  for (size_t k = 0; k < n; ++k) node.values[static_cast<size_t>(rows.y[order[k]])] += rows.mass(order[k]);
+  node.values = std::move(weights);
   double squares = 0, logs = 0;
   size_t n_there = 0;
   for (double c : node.values) {
@@ -41,32 +40,88 @@ inline NodeSums class_sums(const Plan& plan, const RowArrays& rows, const auto* 
     squares += share * (1 - share);
     logs -= x_log_x(share);
   }
-  node.impurity = plan.criterion == Criterion::gini ? squares : logs;
+  node.impurity = criterion == Criterion::gini ? squares : logs;
   node.is_pure = n_there < 2;
   return node;
 }
 
+inline void add_classes(const RowArrays& rows, const auto* order, size_t n, std::vector<double>& weights) {
+  for (size_t k = 0; k < n; ++k) weights[static_cast<size_t>(rows.y[order[k]])] += rows.mass(order[k]);
+}
+
+inline NodeSums class_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
+  std::vector<double> weights(plan.n_classes, 0.0);
+  add_classes(rows, order, n, weights);
+  return class_node(std::move(weights), plan.criterion);
+}
+
+// Rows of numbers. spread: the sum of w (y - mean)^2, or of w y log(y / mean). first: of their y; all are equal where
+// they are pure.
+struct NumberSums {
+  double weight = 0, mean = 0, spread = 0, first = 0;
+  bool is_pure = true;
+
+  // With the rows of a later block: their mean, and what two means add to the spread. Nothing cancels.
+  void add(const NumberSums& next, Criterion criterion) {
+    if (next.weight == 0) return;
+    if (weight == 0) {
+      *this = next;
+      return;
+    }
+    const double all = weight + next.weight, apart = next.mean - mean, share = next.weight / all;
+    const double merged = mean + apart * share;
+    spread += next.spread;
+    if (criterion == Criterion::poisson) {
+      for (const NumberSums* side : {static_cast<const NumberSums*>(this), &next})
+        if (side->mean > 0) spread += side->weight * side->mean * std::log(side->mean / merged);
+    } else {
+      spread += apart * apart * (weight * share);
+    }
+    weight = all;
+    mean = merged;
+    is_pure = is_pure && next.is_pure && first == next.first;
+  }
+
+  NodeSums node() const { return {weight, is_pure ? 0.0 : std::max(spread, 0.0) / weight, {mean}, is_pure}; }
+};
+
 // The mean about the first y, and then what the mean is still off by: nothing cancels.
-inline NodeSums number_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
-  NodeSums node;
-  const double first = rows.y[order[0]];
-  double sum = 0, squares = 0, logs = 0;
+inline NumberSums number_block(const RowArrays& rows, const auto* order, size_t n, Criterion criterion) {
+  NumberSums sums;
+  sums.first = rows.y[order[0]];
+  double sum = 0;
   for (size_t k = 0; k < n; ++k) {
     const double y = rows.y[order[k]], w = rows.mass(order[k]);
-    node.weight += w;
-    sum += w * (y - first);
-    node.is_pure = node.is_pure && y == first;
+    sums.weight += w;
+    sum += w * (y - sums.first);
+    sums.is_pure = sums.is_pure && y == sums.first;
   }
-  const double mean = first + sum / node.weight;
+  sums.mean = sums.first + sum / sums.weight;
+  const double log_mean = criterion == Criterion::poisson ? std::log(sums.mean) : 0.0;
   for (size_t k = 0; k < n; ++k) {
-    const double y = rows.y[order[k]], apart = y - mean;
-    squares += rows.mass(order[k]) * apart * apart;
-    if (plan.criterion == Criterion::poisson) logs += rows.mass(order[k]) * (x_log_x(y) - y * std::log(mean));
+    const double y = rows.y[order[k]], apart = y - sums.mean, w = rows.mass(order[k]);
+    if (criterion == Criterion::poisson)
+      sums.spread += y > 0 ? w * (x_log_x(y) - y * log_mean) : 0.0;
+    else
+      sums.spread += w * apart * apart;
   }
-  node.values = {mean};
-  node.impurity = (plan.criterion == Criterion::poisson ? std::max(logs, 0.0) : squares) / node.weight;
-  if (node.is_pure) node.impurity = 0;
-  return node;
+  return sums;
+}
+
+inline NodeSums number_sums(const Plan& plan, const RowArrays& rows, const auto* order, size_t n) {
+  return number_block(rows, order, n, plan.criterion).node();
+}
+
+// use(order, n) of the rows of every block, in their order.
+template <class Use>
+void for_each_row_block(const TreeRows& rows, const uint32_t* order, size_t n, Use use) {
+  for (size_t begin = 0; begin < n;) {
+    const size_t end_row = rows.block_end(order[begin]);
+    size_t end = begin + 1;
+    while (end < n && order[end] < end_row) ++end;
+    use(order + begin, end - begin);
+    begin = end;
+  }
 }
 
 // Nodes of one worker. `rest`: a subtree that another worker grows in place of the node, or -1.

@@ -255,7 +255,7 @@ class Grower {
       for (size_t j = first; j < end; ++j) splits_[j] = columns.best(j);
     });
     Split split = best_of(splits_, sums);
-    const double decrease = split.gain / plan_.total;
+    const double decrease = split.gain / plan_.whole.total;
     if (!split.is_found || decrease < stops.min_decrease) return {};
     Node& node = branch_.nodes[at.node];
     node.feature = static_cast<int32_t>(split.feature);
@@ -380,9 +380,9 @@ Sheet<Narrow> narrowed(Sheet<Wide>& wide, Range range, std::vector<Narrow>& plac
 
 GrownTree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops,
                      const ColumnRules& columns, Crew& crew) {
-  double total = 0;
-  for (double w : rows.weight) total += w;
-  const Plan plan{rows, criterion, n_classes, stops, columns, total};
+  Whole whole;
+  for (double w : rows.weight) whole.total += w;
+  const Plan plan{rows, criterion, n_classes, stops, columns, whole};
   Sheet<Wide> sheet = sorted_sheet(rows, crew);
   std::vector<Branch> branches(1);
   std::vector<Open> left_over;

@@ -1,4 +1,4 @@
-// Histograms of a node and the best split that they show. Trees, and boosting on gradients, share this file.
+// The best split that the histograms of a node show, in double precision.
 //
 // A cell is what the rows of one bin of one column add up to: {rows, mass, sum, 0} where a row has one number, else
 // {rows, mass, sum of every class}. mass: weights, or second derivatives; sum: weight times target, or gradients.
@@ -26,44 +26,6 @@ namespace certifit {
 constexpr size_t n_bins = 256;  // of a column, that of missing values among them
 
 inline size_t cell_size(size_t width) { return width == 1 ? 4 : 2 + width; }
-
-// What every row adds to the cells of its bins. codes: row after row.
-struct BinnedRows {
-  size_t n_rows, n_columns, width;
-  const uint8_t* codes;
-  std::vector<double> terms;     // width 1: {1, mass, sum, 0} per row; else the mass
-  std::vector<uint32_t> labels;  // the class of every row, of more than one
-  size_t stride() const { return cell_size(width); }
-};
-
-// Adds the rows order[0..n) to the cells of the columns [first, last). cells: column after column, n_bins each.
-inline void add_rows(const BinnedRows& rows, const uint32_t* order, size_t n, size_t first, size_t last,
-                     double* cells) {
-  constexpr size_t ahead = 16;
-  const size_t p = rows.n_columns, stride = rows.stride();
-  for (size_t k = 0; k < n; ++k) {
-    const size_t row = order[k];
-    if (k + ahead < n) {
-      __builtin_prefetch(rows.codes + order[k + ahead] * p + first);
-      if (rows.width == 1) __builtin_prefetch(rows.terms.data() + order[k + ahead] * 4);
-    }
-    const uint8_t* codes = rows.codes + row * p;
-    if (rows.width == 1) {
-      typedef double Four __attribute__((vector_size(32), aligned(8)));
-      const Four term = *reinterpret_cast<const Four*>(rows.terms.data() + 4 * row);
-      for (size_t j = first; j < last; ++j) *reinterpret_cast<Four*>(cells + (j * n_bins + codes[j]) * 4) += term;
-    } else {
-      const double mass = rows.terms[row];
-      const size_t label = 2 + rows.labels[row];
-      for (size_t j = first; j < last; ++j) {
-        double* cell = cells + (j * n_bins + codes[j]) * stride;
-        cell[0] += 1;
-        cell[1] += mass;
-        cell[label] += mass;
-      }
-    }
-  }
-}
 
 // The best split of a column. Levels: those that go left, where the column is a category.
 struct BinSplit {

@@ -85,6 +85,20 @@ class PackedUnits {
   double up_a_, up_b_;
 };
 
+// Numbers whose sum of sizes is known, as whole ones that keep within 62 bits.
+class WholeUnit {
+ public:
+  explicit WholeUnit(double sizes)
+      : up_(std::isfinite(sizes) && sizes > 0 ? std::ldexp(1.0, std::min(61 - std::ilogb(sizes), 1000)) : 0.0) {}
+  int64_t whole(double x) const {
+    return up_ > 0 && std::fabs(x) * up_ < 0x1p62 ? static_cast<int64_t>(std::round(x * up_)) : 0;
+  }
+  double number(int64_t whole) const { return up_ > 0 ? static_cast<double>(whole) / up_ : 0.0; }
+
+ private:
+  double up_;
+};
+
 // With the whole numbers of all rows that are drawn.
 class Packed : public PackedUnits {
  public:

@@ -15,6 +15,8 @@ namespace certifit {
 
 enum class Criterion { gini, entropy, squared_error, poisson };
 
+constexpr size_t summed_block = 16384;  // rows whose rounded sums are added up apart, and then in the order of blocks
+
 // Distinct rows of positive weight: rows equal in every column and in y are one row with the sum of their weights.
 // They are in the order of a hash of their values, so a tree does not depend on the order of the rows.
 struct TreeRows {
@@ -24,10 +26,29 @@ struct TreeRows {
   std::vector<double> weight;
   bool is_weighted = false;  // whether any weight is not 1
   bool is_finite = true;     // no infinite value, and no y that is not finite
+  // Of rows that are some of all: where those of each block of all rows begin. Empty: these are all.
+  std::vector<uint32_t> block_starts;
+
+  // Where the block of a row ends.
+  size_t block_end(size_t row) const {
+    if (block_starts.empty()) return (row / summed_block + 1) * summed_block;
+    const auto next = std::upper_bound(block_starts.begin(), block_starts.end(), row);
+    return next == block_starts.end() ? n_rows : *next;
+  }
   const double* column(size_t j) const { return columns.data() + j * n_rows; }
   bool has_missing() const {
     return std::any_of(columns.begin(), columns.end(), [](double x) { return x != x; });
   }
+};
+
+// What a tree must know of all its rows, where those at hand are some of them. total: of the weights; is_weighted: one
+// of them is not 1; is_whole: all are whole numbers, and their sum is below 2^31. centre: what histograms measure y
+// from; moments: the sum of |weight (y - centre)|.
+struct Whole {
+  size_t n_rows = 0;
+  double total = 0;
+  bool is_weighted = false, is_whole = true;
+  double centre = 0, moments = 0;
 };
 
 TreeRows merged_rows(const Rows& rows, const double* y, const double* weight, Crew& crew);

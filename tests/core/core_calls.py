@@ -791,34 +791,67 @@ def _coded(rng: Rng) -> tuple[Any, Arguments]:
     return codes, {**target, **stops, "edges": edges, "n_levels": None, "threads": threads(rng)}
 
 
+def _whole(rng: Rng) -> Any:
+    """Numbers of all rows, of which a call has some."""
+    return np.array([99, 200.0, rng.integers(2), rng.integers(2), float(rng.normal()), 300.0])
+
+
+def _of_nodes(rng: Rng) -> Arguments:
+    """Rows of a part, which are in two nodes or in none."""
+    codes, rest = _coded(rng)
+    named = {name: rest[name] for name in ("y", "weight", "n_classes")}
+    slot = rng.integers(-1, 2, len(codes)).astype(np.int32)
+    criterion = "gini" if rest["n_classes"] else "squared_error"
+    return {"codes": codes, **named, "slot": slot, "n_slots": 2, "criterion": criterion}
+
+
 @call("grow_codes")
 def _(rng: Rng) -> Arguments:
     codes, rest = _coded(rng)
     criterion = "gini" if rest["n_classes"] else "squared_error"
     direction = maybe(rng, np.zeros(codes.shape[1], np.int8))
-    asked = {"criterion": criterion, "min_decrease": 0.0, "total": 99.0, "is_weighted": bool(rng.integers(2))}
-    return {**rest, "codes": codes, **asked, "direction": direction}
+    starts = np.unique(np.append(0, rng.integers(0, len(codes), size=3)))
+    asked = {"criterion": criterion, "min_decrease": 0.0, "low": -np.inf, "high": np.inf, "starts": starts}
+    return {**rest, "codes": codes, **asked, "whole": _whole(rng), "direction": direction}
 
 
-@call("class_histograms")
+@call("level_histograms")
 def _(rng: Rng) -> Arguments:
-    n, d, n_classes = (int(size) for size in rng.integers(2, 9, size=3))
-    return {
-        "codes": rng.integers(0, 256, size=(n, d)).astype(np.uint8), "y": rng.integers(0, n_classes, n).astype(float),
-        "weight": rng.integers(1, 4, n).astype(float), "slot": rng.integers(-1, 2, n).astype(np.int32), "n_slots": 2,
-        "n_classes": n_classes, "threads": threads(rng),
-    }  # fmt: skip
+    rows = _of_nodes(rng)
+    direction = maybe(rng, np.zeros(rows["codes"].shape[1], np.int8))
+    return {**rows, "direction": direction, "whole": _whole(rng), "threads": threads(rng)}
 
 
-@call("class_splits")
+@call("block_sums")
 def _(rng: Rng) -> Arguments:
-    n, d, n_classes = (int(size) for size in rng.integers(2, 5, size=3))
-    words = rng.integers(0, 3, size=(n, d * 256 * (1 + n_classes)))
+    return _of_nodes(rng)
+
+
+@call("add_block_sums")
+def _(rng: Rng) -> Arguments:
+    n_classes, n_slots, n_blocks = int(rng.choice([0, 2, 3])), *(int(size) for size in rng.integers(1, 4, size=2))
+    before, *blocks = rng.random((1 + n_blocks, n_slots, n_classes or 5))
+    criterion = "gini" if n_classes else str(rng.choice(["squared_error", "poisson"]))
+    return {"before": before, "blocks": np.array(blocks), "criterion": criterion, "n_classes": n_classes}
+
+
+@call("block_sizes")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.integers(1, 40))
+    return {"y": vector(rng, n), "weight": rng.random(n) + 0.1, "centre": float(rng.normal())}
+
+
+@call("level_split")
+def _(rng: Rng) -> Arguments:
+    d, n_classes = int(rng.integers(1, 5)), int(rng.choice([0, 3]))
+    words = rng.integers(0, 3, size=d * 256 * (5 if n_classes else 2))
+    whole = np.array([99, 200.0, 1.0, 1.0, 0.5, 300.0])
     return {
-        "words": words, "depth": rng.integers(0, 3, size=n), "n_columns": d,
-        "criterion": str(rng.choice(["gini", "entropy"])), "n_classes": n_classes, "max_depth": 2, "min_rows_split": 2,
-        "min_rows_leaf": 1, "min_decrease": 0.0, "n_levels": maybe(rng, np.full(d, 9, dtype=np.uint8)), "total": 1e4,
-        "is_weighted": bool(rng.integers(2)), "threads": threads(rng),
+        "words": words, "sums": rng.random(n_classes or 5), "depth": int(rng.integers(0, 3)), "n_rows": 50,
+        "low": -np.inf, "high": np.inf, "n_columns": d, "criterion": "gini" if n_classes else "squared_error",
+        "n_classes": n_classes, "max_depth": 2, "min_rows_split": 2, "min_rows_leaf": 1, "min_decrease": 0.0,
+        "direction": None, "n_levels": maybe(rng, np.full(d, 9, dtype=np.uint8)), "whole": whole,
+        "threads": threads(rng),
     }  # fmt: skip
 
 

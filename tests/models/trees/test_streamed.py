@@ -14,7 +14,7 @@ import pytest
 import certifit as cf
 from certifit.data import kept, parts, source
 from certifit.models.trees import passes as passes_of_trees
-from certifit.models.trees import streamed
+from certifit.models.trees import streamed, task
 
 N_ROWS, N_COLUMNS = 20_000, 16
 LITTLE, LESS = 5.5e6, 3e6  # bytes: too little for 20 per value; LESS has no room for codes either
@@ -38,6 +38,7 @@ def columns() -> dict[str, Any]:
         "three": np.digitize(number, [-50.0, 50.0]),
         "number": number,
         "count": np.floor(np.abs(number)),
+        "far": 1e9 + number,
         "w": rng.integers(0, 3, N_ROWS).astype(float),
         "time": rng.random(N_ROWS) + 0.1,
     }
@@ -216,6 +217,32 @@ def test_every_way_to_grow_a_tree_of_classes_gives_the_bits_of_memory(made, mode
     assert passes
 
 
+@pytest.mark.parametrize("weight", [None, "w", "time"])
+@pytest.mark.parametrize(
+    ("made", "target"),
+    [
+        (lambda: cf.DecisionTreeRegressor(max_bins=255), "number"),
+        (lambda: cf.DecisionTreeRegressor(max_bins=63, max_depth=6, monotonic_cst={"x0": 1, "x1": -1}), "number"),
+        (lambda: cf.DecisionTreeRegressor(max_bins=255, max_depth=7, categorical_features=["x2"]), "far"),
+        (lambda: cf.DecisionTreeRegressor(max_bins=255, criterion="poisson", min_samples_leaf=20), "count"),
+        (lambda: cf.DecisionTreeClassifier(max_bins=255, min_samples_leaf=9), "two"),
+        (lambda: cf.DecisionTreeClassifier(max_bins=31, max_depth=6, monotonic_cst={"x0": 1}), "two"),
+        (lambda: cf.DecisionTreeClassifier(max_bins=255, criterion="entropy", categorical_features=["x2"]), "three"),
+    ],
+)
+def test_every_tree_on_bins_is_grown_from_parts_with_the_bits_of_memory(made, target, weight, tmp_path, monkeypatch):
+    roles = {"target": target} | ({} if weight is None else {"weight": weight})
+    rows = pa.table({name: TABLE[name] for name in (*NAMES, *roles.values())})
+    whole = made().fit(cf.from_arrow(rows, **roles))
+    monkeypatch.setattr(task, "StreamedRows", None)  # nothing of a single row is held
+    for limit in (LITTLE, LESS):  # LESS: more of the tree is grown on histograms
+        with cf.memory(limit):
+            apart = made().fit(scan(rows, roles, tmp_path))
+        assert bits(apart, "tree_") == bits(whole, "tree_")
+        assert apart.certificate_ == whole.certificate_ and whole.certificate_.holds
+        assert apart.data_ == whole.data_
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -266,9 +293,9 @@ def test_a_tree_that_tries_all_thresholds_is_refused_with_the_way_out(tmp_path):
 
 
 def test_rows_whose_targets_and_places_exceed_the_budget_are_refused_with_the_number(tmp_path):
-    rows, roles = table_of("regression tree")
+    rows, roles = table_of("regression forest")
     with cf.memory(1e6), pytest.raises(MemoryError, match=r"needs [\d.]+ MB of memory, limit 1 MB.*certifit.memory"):
-        cf.DecisionTreeRegressor(max_bins=255).fit(scan(rows, roles, tmp_path))
+        cf.RandomForestRegressor(3).fit(scan(rows, roles, tmp_path))
 
 
 def test_the_row_of_an_infinite_value_is_named(passes):

@@ -216,6 +216,7 @@ def test_files_hold_bins_sets_and_directions(tmp_path):
         ({"categorical_features": [0]}, "must hold codes"),
         ({"monotonic_cst": [1, 0]}, "for each of the 3 columns"),
         ({"monotonic_cst": [2, 0, 0]}, "one of -1, 0, 1"),
+        ({"monotonic_cst": {"x0": 1, "height": 1}}, "names 'height', which is no column"),
         ({"monotonic_cst": [0, 0, 1], "categorical_features": [2]}, "Levels have no order"),
         ({"max_bins": 256}, "max_bins"),
         ({"max_bins": 1}, "max_bins"),

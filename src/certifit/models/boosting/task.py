@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,7 +13,6 @@ from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.boosting.losses import FAMILIES
 from certifit.models.trees.columns import ColumnRules
-from certifit.models.trees.passes import moments_of_memory
 from certifit.models.trees.streamed import rows_with_offset
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows
 from certifit.runtime import core, n_threads
@@ -105,19 +103,6 @@ class BoostingTask(GatheredRows):
     def width(self) -> int:
         """Scores of a row."""
         return self.n_classes if self.n_classes > 2 else 1
-
-    def facts(self) -> dict[str, float]:
-        """Rows, their weight, and mean and standard deviation of a number: sums that rows in passes have too."""
-        if self.passed is not None:
-            moments = self.passed.moments(self.y_unit, self.weight_unit)
-        else:
-            size = self.source.rows_of_stretch()
-            moments = moments_of_memory(self.gathered, size, self.n_classes, self.y_unit, self.weight_unit)
-        facts = {"n_rows": self.n_rows, "sum_weight": moments.mass * self.weight_unit}
-        if self.n_classes:
-            return facts
-        spread = math.sqrt(moments.squares / moments.mass)
-        return facts | {"target_mean": moments.mean * self.y_unit, "target_sd": spread * self.y_unit}
 
     @cached_property
     def rows(self) -> DistinctRows:

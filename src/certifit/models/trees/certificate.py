@@ -18,7 +18,6 @@ certificate states how small the loss of a tree of its depth on the grid of thre
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 from functools import partial
@@ -29,6 +28,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.models.certificate import Certificate
 from certifit.models.trees.columns import MOST_LEVELS, column_of
+from certifit.models.trees.passes import Scale
 from certifit.models.trees.state import TreeState
 from certifit.models.trees.streamed import counted_rows
 from certifit.models.trees.task import POWERS, TreeTask
@@ -107,11 +107,11 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
     """The numbers of a tree beside those that the rows give. against_best: its loss beside the least of its depth."""
     # Where values lie beside thresholds matters where these are not edges of bins; infinite ones are none.
     with_ranges = task.splitting.max_bins is None or bool(np.isinf(state.threshold).any())
-    walked = _joined(_all_walked(task, state, with_ranges))
+    walked = _all_walked(task, state, with_ranges)
     fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(state, walked.seen)
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
-    derived = _classes(task, state, walked) if task.n_classes else _numbers(task, state, walked.leaves)
+    derived = _classes(task, state, walked.sums) if task.n_classes else _numbers(task, state, walked.sums)
     deviation = (derived.deviation(task, state) + UNIT) * (1 + 8 * UNIT * derived.size)  # the unit is rounded too
     allowed = 16 * (task.n_rows + 16) * UNIT * derived.size
     fault = _direction_fault(task, state, allowed * derived.unit * task.y_unit)
@@ -185,63 +185,104 @@ def _edge_fault(task: TreeTask, state: TreeState, nodes: Array, is_last: Array) 
 
 
 @dataclass(frozen=True)
+class _Reading:
+    """How rows are read: classes, or numbers by a criterion, less their mean in units."""
+
+    n_classes: int
+    criterion: str
+    scale: Scale
+    weight_unit: float
+    centre: float
+
+    def sums(self, rows: Block, leaves: Array, n_nodes: int) -> Array:
+        """Of every leaf: the weight of every class; or weight, mean and spread of numbers."""
+        mass = np.ones(rows.n_rows) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+        mass = mass / self.weight_unit
+        if self.n_classes:
+            places = leaves.astype(np.int64) * self.n_classes + np.asarray(rows.y).astype(np.int64)
+            counts = np.bincount(places, weights=mass, minlength=n_nodes * self.n_classes)
+            return counts.reshape(n_nodes, self.n_classes)
+        y = self.scale.of(rows.y)
+        weight = np.bincount(leaves, weights=mass, minlength=n_nodes)
+        means = np.bincount(leaves, weights=mass * (y - self.centre), minlength=n_nodes) / np.where(weight, weight, 1.0)
+        of_rows = means[leaves]
+        if self.criterion == "poisson":
+            positive = y > 0
+            apart = y * np.log(np.where(positive, y, 1.0) / np.where(positive, of_rows, 1.0))
+        else:
+            apart = np.square(y - self.centre - of_rows)
+        return np.column_stack([weight, means, np.bincount(leaves, weights=mass * apart, minlength=n_nodes)])
+
+    def merged(self, first: Array, second: Array) -> Array:
+        """Sums of two sets of rows: what means that differ add to the spread is added, nothing cancels."""
+        if self.n_classes:
+            return first + second
+        (weight, means, spread), (more, other, beside) = first.T, second.T
+        total = weight + more
+        share = more / np.where(total, total, 1.0)
+        apart = np.where((weight > 0) & (more > 0), other - means, 0.0)
+        merged = np.where(weight > 0, means, other) + apart * share
+        if self.criterion == "poisson":
+            between = _logs(weight, means, merged) + _logs(more, other, merged)
+        else:
+            between = np.square(apart) * weight * share
+        return np.column_stack([total, merged, spread + beside + between])
+
+
+def _logs(weight: Array, mean: Array, merged: Array) -> Array:
+    """weight x mean x log(mean / merged), 0 where there is none."""
+    is_there = (weight > 0) & (mean > 0) & (merged > 0)
+    ratio = np.where(is_there, mean, 1.0) / np.where(is_there, merged, 1.0)
+    return np.where(is_there, weight * mean * np.log(ratio), 0.0)
+
+
+@dataclass(frozen=True)
 class _WalkedRows:
     """Rows on their way. seen: per node that splits a category, whether a row there has each level.
 
-    counts: of rows that are not held, the weight of every class in every leaf; None where leaves are of all rows.
+    sums: of every leaf, as `_Reading` gives them.
     """
 
-    leaves: Array
+    sums: Array
     below: Array
     above: Array
     seen: Array
-    counts: Array | None = None
 
 
-def _all_walked(task: TreeTask, state: TreeState, with_ranges: bool) -> Iterable[_WalkedRows]:
-    if task.passed is None:
-        return task.each(partial(_walked, state=state, with_ranges=with_ranges))
-    f = partial(_counted, n_classes=task.n_classes, state=state, with_ranges=with_ranges)
-    return (part for part in task.passed.source.map(f) if part is not None)
+def _centre(task: TreeTask) -> float:
+    """What sums of y are about, in units: the mean where squares would lose digits."""
+    return task.moments.mean if task.criterion == "squared_error" else 0.0
 
 
-def _counted(stretch: Block, n_classes: int, state: TreeState, with_ranges: bool) -> _WalkedRows | None:
-    """Sums over the rows of a stretch, whose weights are whole numbers."""
-    rows = counted_rows(stretch, n_classes)
+def _all_walked(task: TreeTask, state: TreeState, with_ranges: bool) -> _WalkedRows:
+    """All rows, stretch by stretch, wherever they are."""
+    reading = _Reading(task.n_classes, task.criterion, task.scale, task.weight_unit, _centre(task))
+    f = partial(_walked, reading=reading, state=state, with_ranges=with_ranges)
+    whole: _WalkedRows | None = None
+    for part in task.each_stretch(f):
+        if whole is None or part is None:
+            whole = part if whole is None else whole
+            continue
+        whole = _WalkedRows(
+            reading.merged(whole.sums, part.sums), np.maximum(whole.below, part.below),
+            np.minimum(whole.above, part.above), whole.seen | part.seen,
+        )  # fmt: skip
+    assert whole is not None
+    return whole
+
+
+def _walked(stretch: Block, reading: _Reading, state: TreeState, with_ranges: bool) -> _WalkedRows | None:
+    rows = counted_rows(stretch, reading.n_classes)
     if not rows.n_rows:
         return None
-    walked = _walked(rows, state, with_ranges)
-    weight = None if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
-    counts = _class_weights(np.asarray(rows.y), weight, walked.leaves, state.n_nodes, n_classes)
-    return replace(walked, leaves=np.zeros(0, dtype=np.int64), counts=counts)
-
-
-def _walked(block: Block, state: TreeState, with_ranges: bool) -> _WalkedRows:
-    walked = state.walk(block, with_ranges=with_ranges)
+    walked = state.walk(rows, with_ranges=with_ranges)
     nodes = np.flatnonzero(state.is_of_levels)
     seen = np.zeros((len(nodes), MOST_LEVELS), dtype=bool)
     for k, node in enumerate(nodes.tolist()):
-        codes = column_of(block, int(state.feature[node]))[np.isin(walked.leaves, _leaves_below(state, node))]
+        codes = column_of(rows, int(state.feature[node]))[np.isin(walked.leaves, _leaves_below(state, node))]
         seen[k, codes[~np.isnan(codes)].astype(np.int64)] = True
-    return _WalkedRows(walked.leaves, walked.below, walked.above, seen)
-
-
-def _joined(parts: Iterable[_WalkedRows]) -> _WalkedRows:
-    """All rows, from those of every part of them."""
-    leaves = []
-    whole: _WalkedRows | None = None
-    for part in parts:
-        leaves.append(part.leaves)
-        if whole is None:
-            whole = part
-            continue
-        counts = None if whole.counts is None or part.counts is None else whole.counts + part.counts
-        whole = _WalkedRows(
-            whole.leaves, np.maximum(whole.below, part.below), np.minimum(whole.above, part.above),
-            whole.seen | part.seen, counts,
-        )  # fmt: skip
-    assert whole is not None
-    return whole if len(leaves) == 1 else replace(whole, leaves=np.concatenate(leaves))
+    sums = reading.sums(rows, walked.leaves, state.n_nodes)
+    return _WalkedRows(sums, walked.below, walked.above, seen)
 
 
 def _level_fault(state: TreeState, seen: Array) -> str:
@@ -351,17 +392,7 @@ def _added_up(state: TreeState, of_leaves: Array) -> Array:
     return sums
 
 
-def _class_weights(codes: Array, mass: Array | None, leaves: Array, n_nodes: int, n_classes: int) -> Array:
-    """The weight of every class in every leaf."""
-    places = leaves.astype(np.int64) * n_classes + codes.astype(np.int64)
-    weights = np.bincount(places, weights=mass, minlength=n_nodes * n_classes)
-    return weights.reshape(n_nodes, n_classes).astype(np.float64)
-
-
-def _classes(task: TreeTask, state: TreeState, walked: _WalkedRows) -> _Derived:
-    counts = walked.counts
-    if counts is None:
-        counts = _class_weights(*task.scaled(), walked.leaves, state.n_nodes, task.n_classes)
+def _classes(task: TreeTask, state: TreeState, counts: Array) -> _Derived:
     counts = _added_up(state, counts)
     weight = counts.sum(axis=1)
     shares = counts / weight[:, None]
@@ -372,37 +403,23 @@ def _classes(task: TreeTask, state: TreeState, walked: _WalkedRows) -> _Derived:
     return _Derived(weight, shares, impurity, wrong=weight - counts.max(axis=1))
 
 
-def _numbers(task: TreeTask, state: TreeState, leaves: Array) -> _Derived:
-    """Means and squares of nodes are merged from those of their children: nothing cancels."""
-    y, mass = task.scaled()
-    mass = np.ones(len(y)) if mass is None else mass
-    centre = float(mass @ y / mass.sum())
-    apart = y - centre
-    largest = float(np.abs(task.y).max(initial=0.0)) / task.y_unit
-    unit = float(np.abs(apart).max(initial=0.0)) or largest or 1.0
-    n = state.n_nodes
-    weight = _added_up(state, np.bincount(leaves, weights=mass, minlength=n))
-    means = _added_up(state, np.bincount(leaves, weights=mass * apart, minlength=n)) / weight
+def _numbers(task: TreeTask, state: TreeState, of_leaves: Array) -> _Derived:
+    """Means and spreads of nodes are merged from those of their children: nothing cancels."""
+    centre = _centre(task)
+    ends = task.scale.of(task.y_ends) - task.moments.mean
+    largest = task.y_size / task.y_unit
+    unit = float(np.abs(ends).max()) or largest or 1.0
+    weight = _added_up(state, of_leaves[:, 0])
+    means = _added_up(state, of_leaves[:, 0] * of_leaves[:, 1]) / weight
     size = 1.0 + largest / unit
-    if task.criterion == "poisson":
-        spread = _deviances(state, leaves, y, mass, weight, means + centre) / unit
-        return _Derived(weight, means, spread / weight, unit, centre, size + abs(np.log(unit)))
-    within = np.bincount(leaves, weights=mass * np.square((apart - means[leaves]) / unit), minlength=n)
     inner = np.flatnonzero(state.left)
     first, second = state.left[inner], state.left[inner] + 1
-    between = np.zeros(n)
-    between[inner] = np.square((means[first] - means[second]) / unit) * weight[first] * weight[second] / weight[inner]
-    spread = _added_up(state, within + between)
-    return _Derived(weight, means, spread / weight, unit, centre, size)
-
-
-def _deviances(state: TreeState, leaves: Array, y: Array, mass: Array, weight: Array, means: Array) -> Array:
-    """sum w y log(y / mean) of every node: within its leaves, and what the means of children add."""
-    positive = np.where(y > 0, y, 1.0)
-    logs = mass * y * np.log(positive / np.where(y > 0, means[leaves], 1.0))
-    within = np.bincount(leaves, weights=logs, minlength=state.n_nodes)
-    inner = np.flatnonzero(state.left)
     between = np.zeros(state.n_nodes)
-    for child in (state.left[inner], state.left[inner] + 1):
-        between[inner] += weight[child] * means[child] * np.log(means[child] / means[inner])
-    return _added_up(state, within + between)
+    if task.criterion == "poisson":
+        for child in (first, second):
+            between[inner] += weight[child] * means[child] * np.log(means[child] / means[inner])
+        spread = _added_up(state, of_leaves[:, 2] + between) / unit
+        return _Derived(weight, means, spread / weight, unit, centre, size + abs(np.log(unit)))
+    between[inner] = np.square((means[first] - means[second]) / unit) * weight[first] * weight[second] / weight[inner]
+    spread = _added_up(state, of_leaves[:, 2] / unit / unit + between)
+    return _Derived(weight, means, spread / weight, unit, centre, size)

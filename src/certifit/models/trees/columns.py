@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from certifit.models.learner import brief
 MOST_LEVELS = 255  # codes 0 to 254
 
 Categories = Sequence[int | str] | None
-Directions = Sequence[int] | None
+Directions = Sequence[int] | Mapping[str, int] | None
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,11 @@ def column_rules(directions: Directions, categories: Categories, names: list[str
 
 def _directions(directions: Directions, names: list[str]) -> Array:
     legal = f"one of -1, 0, 1 for each of the {len(names)} columns"
+    if isinstance(directions, Mapping):
+        unknown = [name for name in directions if name not in names]
+        if unknown:
+            raise ValueError(f"monotonic_cst names {brief(unknown[0])}, which is no column.")
+        directions = [directions.get(name, 0) for name in names]
     try:
         values = np.asarray(directions, dtype=np.float64)
     except (TypeError, ValueError):

@@ -299,7 +299,7 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
     max_bins : int from 2 to 255 or None, default None
         Cut every column into so many bins at quantiles of up to 200,000 rows, and try thresholds between bins only: for
         large data. None tries all thresholds.
-    monotonic_cst : one of -1, 0, 1 for each column, or None, default None
+    monotonic_cst : one of -1, 0, 1 for each column, a dict of them by name, or None, default None
         1: no answer falls as the column grows; -1: none rises. Of two classes the answer is the share of the second.
         Splits that break it are not taken.
     categorical_features : names or numbers of columns, or None, default None
@@ -466,10 +466,7 @@ class DecisionTreeRegressor(TreeModel, Regressor[TreeTask, TreeState]):
         return np.asarray(self.tree_.values[self.leaves(block)], dtype=np.float64)
 
     def _task(self, source: Source, is_fitted: bool = False) -> TreeTask:
-        task = TreeTask(source, self.criterion, self._stops(), 0, self._grid(), self._splitting(source))
-        if self.criterion == "poisson":
-            _refuse_negative(task)
-        return task
+        return TreeTask(source, self.criterion, self._stops(), 0, self._grid(), self._splitting(source))
 
     def _answers(self) -> list[str]:
         tree = self.tree_
@@ -486,12 +483,3 @@ def log_shares(tree: TreeState, columns: Block) -> Array:
 def means(tree: TreeState, columns: Block) -> Array:
     """The means of the leaves of mapped rows."""
     return np.asarray(tree.values[tree.walk(columns).leaves])
-
-
-def _refuse_negative(task: TreeTask) -> None:
-    negative = np.flatnonzero(task.y < 0)
-    if len(negative):
-        row = int(negative[0])
-        raise ValueError(f"criterion='poisson' needs y >= 0. Row {row} is {task.y[row]:g}.")
-    if not task.y.any():
-        raise ValueError("criterion='poisson' needs a y above 0. All are 0.")

@@ -26,32 +26,21 @@ from certifit.runtime import core, n_threads
 
 PART_ROWS = 1 << 18  # a power of two, at least the rows of a block of `sum_leaves`
 ALL_HASHES = 2**64
-MOST_MASS = 2.0**31  # of whole weights
 EXTRA = 1.1  # of the hashes that are expected to do for a sample
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Counted rows. size: the largest |y|; problem: what a target is not that it must be.
-
-    mass: the sum of the weights; is_whole: all of them are whole numbers.
-    """
+    """Counted rows. mass: the sum of their weights; problem: what a target is not that it must be."""
 
     n_rows: int
     low: float
     high: float
-    size: float
     most_weight: float
     is_weighted: bool
     mass: float = 0.0
-    is_whole: bool = True
     n_levels: Array | None = None
     problem: str = ""
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether weights of classes are sums of whole numbers, as trees on rows in memory count them."""
-        return self.is_whole and self.mass < MOST_MASS
 
     def __add__(self, other: Summary) -> Summary:
         if not other.n_rows or not self.n_rows:
@@ -59,10 +48,22 @@ class Summary:
         levels = [part.n_levels for part in (self, other) if part.n_levels is not None]
         return Summary(
             self.n_rows + other.n_rows, min(self.low, other.low), max(self.high, other.high),
-            max(self.size, other.size), max(self.most_weight, other.most_weight), self.is_weighted,
-            self.mass + other.mass, self.is_whole and other.is_whole,
+            max(self.most_weight, other.most_weight), self.is_weighted, self.mass + other.mass,
             np.max(levels, axis=0) if levels else None, self.problem or other.problem,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What targets are measured from and in: taking the centre away, and dividing by a power of two, rounds nothing."""
+
+    centre: float = 0.0
+    unit: float = 1.0
+
+    def of(self, y: object) -> Array:
+        """Targets as trees read them."""
+        numbers = np.ascontiguousarray(y, dtype=np.float64)
+        return (numbers - self.centre) / self.unit
 
 
 @dataclass(frozen=True)
@@ -82,23 +83,23 @@ class Moments:
         return Moments(mass, mean, self.squares + other.squares + apart * apart * (self.mass * (other.mass / mass)))
 
 
-def moments(block: Block, n_classes: int, unit: float, weight_unit: float) -> Moments:
+def moments(block: Block, n_classes: int, scale: Scale, weight_unit: float) -> Moments:
     """Of the counted rows of a stretch, in units."""
     rows = counted_rows(block, n_classes)
     if not rows.n_rows:
         return Moments(0.0, 0.0, 0.0)
-    y = np.asarray(rows.y, dtype=np.float64) / unit
+    y = scale.of(rows.y)
     mass = np.ones(len(y)) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64) / weight_unit
     total = float(mass.sum())
     mean = float((mass * y).sum()) / total
     return Moments(total, mean, float((mass * np.square(y - mean)).sum()))
 
 
-def moments_of_memory(rows: Block, stretch_rows: int, n_classes: int, unit: float, weight_unit: float) -> Moments:
+def moments_of_memory(rows: Block, stretch_rows: int, n_classes: int, scale: Scale, weight_unit: float) -> Moments:
     """The same of rows in memory: added stretch by stretch."""
     plain = Block(np.zeros((rows.n_rows, 0)), rows.y, rows.weight)
     stretches = (plain.part(k, min(k + stretch_rows, rows.n_rows)) for k in range(0, rows.n_rows, stretch_rows))
-    return tree_sum(moments(stretch, n_classes, unit, weight_unit) for stretch in stretches)
+    return tree_sum(moments(stretch, n_classes, scale, weight_unit) for stretch in stretches)
 
 
 def _summary(
@@ -106,7 +107,7 @@ def _summary(
 ) -> Summary:
     block = counted_rows(stretch, n_classes)
     if not block.n_rows:
-        return Summary(0, math.inf, -math.inf, 0.0, 0.0, False)
+        return Summary(0, math.inf, -math.inf, 0.0, False)
     if block.y is None:
         raise ValueError("A tree needs a target.")
     y = np.asarray(block.y, dtype=np.float64)
@@ -118,10 +119,8 @@ def _summary(
             problem = str(error)
     weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
     return Summary(
-        block.n_rows, float(y.min()), float(y.max()), float(np.abs(y).max()),
-        1.0 if weight is None else float(weight.max()), weight is not None,
-        float(len(y)) if weight is None else float(weight.sum()),
-        weight is None or bool((weight == np.floor(weight)).all()),
+        block.n_rows, float(y.min()), float(y.max()), 1.0 if weight is None else float(weight.max()),
+        weight is not None, float(len(y)) if weight is None else float(weight.sum()),
         counted_levels(block, rules, names).n_levels, problem,
     )  # fmt: skip
 
@@ -139,11 +138,11 @@ class _Sample:
     is_finite: bool
 
 
-def _sample(stretch: Block, n_classes: int, last: int) -> _Sample | None:
+def _sample(stretch: Block, n_classes: int, scale: Scale, last: int) -> _Sample | None:
     block = counted_rows(stretch, n_classes)
     if not block.n_rows:
         return None
-    y = np.ascontiguousarray(block.y, dtype=np.float64)
+    y = scale.of(block.y)
     order, other, is_finite = _hashes(block, y)
     first, _ = core.merge_hashes(order, other, y, None)
     first = first[order[first] <= np.uint64(last)].astype(np.int64)
@@ -167,6 +166,7 @@ def _joined(parts: list[Arrays], most: int) -> Arrays:
 def _rows(
     stretch: Block,
     n_classes: int,
+    scale: Scale,
     edges: list[Array],
     n_levels: Array | None,
     most: Array | None,
@@ -177,7 +177,7 @@ def _rows(
     block = counted_rows(stretch, n_classes)
     if not block.n_rows:
         return None
-    y = np.ascontiguousarray(block.y, dtype=np.float64)
+    y = scale.of(block.y)
     order, other, _ = _hashes(block, y)
     codes = core.bin_rows(block.rows, edges, n_levels, n_threads())
     rows = {"order": order, "other": other, "y": y, "codes": codes if most is None else np.minimum(codes, most)}
@@ -203,7 +203,12 @@ def _distinct(rows: Arrays, unit: float) -> Arrays:
 
 
 class PassedRows:
-    """Counted rows of a source that is read in passes. check: raises for targets that are not legal."""
+    """Counted rows of a source that is read in passes. check: raises for targets that are not legal.
+
+    scale: of the targets by which rows are equal and ordered.
+    """
+
+    scale = Scale()
 
     def __init__(
         self, source: Source, n_classes: int, rules: ColumnRules, check: Callable[[Array, int], None] | None
@@ -221,11 +226,6 @@ class PassedRows:
     def n_rows(self) -> int:
         """Counted rows."""
         return self.summary.n_rows
-
-    def moments(self, unit: float, weight_unit: float) -> Moments:
-        """Of all rows, in units."""
-        f = partial(moments, n_classes=self.n_classes, unit=unit, weight_unit=weight_unit)
-        return self.source.reduce(f)
 
     def edges(self, max_bins: int, n_levels: Array | None) -> list[Array] | None:
         """The edges of the bins of every column; None where a value is infinite, or a target is not finite."""
@@ -245,7 +245,7 @@ class PassedRows:
     def _sample(self, last: int) -> Arrays | None:
         held: list[Arrays] = []
         size = 0
-        for part in self.source.map(partial(_sample, n_classes=self.n_classes, last=last)):
+        for part in self.source.map(partial(_sample, n_classes=self.n_classes, scale=self.scale, last=last)):
             if part is None:
                 continue
             if not part.is_finite:
@@ -271,8 +271,8 @@ class PassedRows:
         """
         unit, weight_unit = units
         f = partial(
-            _rows, n_classes=self.n_classes, edges=edges, n_levels=n_levels, most=most, weight_unit=weight_unit,
-            more=more,
+            _rows, n_classes=self.n_classes, scale=self.scale, edges=edges, n_levels=n_levels, most=most,
+            weight_unit=weight_unit, more=more,
         )  # fmt: skip
         plan = PartPlan(self.n_rows, PART_ROWS, "order", partial(_distinct, unit=unit))
         return self.source.in_parts(f, plan)

@@ -6,7 +6,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.problem import Run
-from certifit.models.trees.class_levels import grown_in_parts
+from certifit.models.trees.in_parts import grown_in_parts
 from certifit.models.trees.optimal import Optimum
 from certifit.models.trees.pruning import pruned
 from certifit.models.trees.state import TreeState
@@ -38,26 +38,17 @@ def full_tree(task: TreeTask, max_depth: int) -> TreeState:
     stops, splitting, unit = task.stops, task.splitting, task.impurity_unit
     if np.isinf(unit):
         raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
-    plan = (
-        task.criterion,
-        task.n_classes,
-        max_depth,
-        int(stops.min_samples_split),
-        int(stops.min_samples_leaf),
-        float(stops.min_impurity_decrease) / unit,
-        splitting.columns.direction,
-        splitting.columns.n_levels,
-    )
+    least = float(stops.min_impurity_decrease) / unit
     if task.passed is not None:
-        grown = grown_in_parts(task, max_depth, float(stops.min_impurity_decrease) / unit)
-    elif task.streamed is None:
+        grown = grown_in_parts(task, max_depth, least)
+    else:
         y, weight = task.scaled()
         max_bins = 0 if splitting.max_bins is None else int(splitting.max_bins)
-        grown = core.grow_tree(task.block.rows, y, weight, *plan, max_bins, splitting.edges, n_threads())
-    else:
-        rows, edges = task.distinct, task.edges or []
-        codes = task.streamed.codes(rows, edges, splitting.columns.n_levels)
-        grown = core.grow_codes(codes, edges, rows.y, rows.weight, *plan, 0.0, False, n_threads())
+        grown = core.grow_tree(
+            task.block.rows, y, weight, task.criterion, task.n_classes, max_depth, int(stops.min_samples_split),
+            int(stops.min_samples_leaf), least, splitting.columns.direction, splitting.columns.n_levels, max_bins,
+            splitting.edges, n_threads(),
+        )  # fmt: skip
     if grown is None:
         task.refuse()
     values = grown["values"] * (task.weight_unit if task.n_classes else task.y_unit) + task.y_centre

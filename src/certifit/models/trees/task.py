@@ -9,7 +9,7 @@ poisson         mean of y log(y / mean): half the mean deviance
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NoReturn, TypeVar
@@ -21,7 +21,7 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
-from certifit.models.trees.passes import PassedRows
+from certifit.models.trees.passes import Moments, PassedRows, Scale, moments, moments_of_memory
 from certifit.models.trees.streamed import Distinct, StreamedRows, counted_rows
 from certifit.runtime import check_memory, core, memory_limit, n_threads
 
@@ -61,8 +61,7 @@ class GatheredRows:
 
     They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the
     rows exceed the memory budget, they are read in passes (`streamed`). is_passed: they are then read in passes without
-    anything of a single row being held (`passed`); where bytes_per_row is given too, if all weights are whole numbers.
-    All give the same bits.
+    anything of a single row being held (`passed`). All give the same bits.
     """
 
     def __init__(
@@ -79,10 +78,9 @@ class GatheredRows:
         self.passed: PassedRows | None = None
         self._block: Block | None = None
         if rows is None and is_passed:
-            passed = PassedRows(source, n_classes, rules, self.legal())
-            if bytes_per_row is None or passed.summary.is_counted:
-                self.passed, self.columns = passed, replace(rules, n_levels=passed.summary.n_levels)
-                return
+            self.passed = PassedRows(source, n_classes, rules, self.legal())
+            self.columns = replace(rules, n_levels=self.passed.summary.n_levels)
+            return
         if rows is None and bytes_per_row is not None:
             self.streamed = StreamedRows(source, n_classes, rules, bytes_per_row)
             self.columns = replace(rules, n_levels=self.streamed.n_levels)
@@ -109,6 +107,14 @@ class GatheredRows:
     def each(self, f: Callable[[Block], Result]) -> list[Result]:
         """f of all rows, or of the rows of every stretch in order."""
         return [f(self.block)] if self.streamed is None else list(self.streamed.each(f))
+
+    def each_stretch(self, f: Callable[[Block], Result]) -> Iterable[Result]:
+        """f of every stretch in order, of all its rows, wherever they are."""
+        rows = self.passed or self.streamed
+        if rows is not None:
+            return rows.source.map(f)
+        size, n_rows = self.source.rows_of_stretch(), self.gathered.n_rows
+        return (f(self.gathered.part(begin, min(begin + size, n_rows))) for begin in range(0, n_rows, size))
 
     @cached_property
     def distinct(self) -> Distinct:
@@ -154,9 +160,16 @@ class GatheredRows:
         return None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
 
     @cached_property
+    def y_ends(self) -> tuple[float, float]:
+        """The smallest and the largest y."""
+        if self.passed is not None:
+            return self.passed.summary.low, self.passed.summary.high
+        return float(self.y.min()), float(self.y.max())
+
+    @property
     def y_size(self) -> float:
         """The largest |y|."""
-        return float(np.abs(self.y).max(initial=0.0)) if self.passed is None else self.passed.summary.size
+        return max(map(abs, self.y_ends))
 
     @property
     def y_centre(self) -> float:
@@ -176,11 +189,11 @@ class GatheredRows:
         """
         if self.n_classes:
             return 1.0
-        if self.passed is not None:
-            return _unit_of(self.y_size)
-        if self.y_centre and not self.centred.any():
-            return float(np.clip(_unit(self.y), LEAST_UNIT**0.5, LEAST_UNIT**-0.5))
-        return _unit(self.centred)
+        low, high = self.y_ends
+        largest = max(abs(low - self.y_centre), abs(high - self.y_centre))
+        if self.y_centre and not largest:
+            return float(np.clip(_unit_of(self.y_size), LEAST_UNIT**0.5, LEAST_UNIT**-0.5))
+        return _unit_of(largest)
 
     @cached_property
     def weight_unit(self) -> float:
@@ -195,18 +208,31 @@ class GatheredRows:
         """y and weights in their units: exact."""
         return self.centred / self.y_unit, None if self.weight is None else self.weight / self.weight_unit
 
+    @cached_property
+    def moments(self) -> Moments:
+        """Weight, mean and squares of the targets in their units: sums that rows in passes have too."""
+        rows = self.passed or self.streamed
+        if rows is not None:
+            f = partial(moments, n_classes=self.n_classes, scale=self.scale, weight_unit=self.weight_unit)
+            return rows.source.reduce(f)
+        size = self.source.rows_of_stretch()
+        return moments_of_memory(self.gathered, size, self.n_classes, self.scale, self.weight_unit)
+
+    @property
+    def scale(self) -> Scale:
+        """What targets are measured from and in."""
+        return Scale(self.y_centre, self.y_unit)
+
     def facts(self) -> dict[str, float]:
         """Rows, their weight, and mean and standard deviation of a number."""
-        if self.passed is not None:
+        if self.passed is not None and self.n_classes:
             return {"n_rows": self.n_rows, "sum_weight": self.passed.summary.mass}
-        y, weight = self.scaled()
-        mass = np.ones(len(y)) if weight is None else weight
-        facts = {"n_rows": self.n_rows, "sum_weight": float(mass.sum()) * self.weight_unit}
+        sums = self.moments
+        facts = {"n_rows": self.n_rows, "sum_weight": sums.mass * self.weight_unit}
         if self.n_classes:
             return facts
-        mean = float(mass @ y / mass.sum())
-        spread = float(np.sqrt(mass @ np.square(y - mean) / mass.sum()))
-        return facts | {"target_mean": mean * self.y_unit + self.y_centre, "target_sd": spread * self.y_unit}
+        spread = math.sqrt(sums.squares / sums.mass) * self.y_unit
+        return facts | {"target_mean": sums.mean * self.y_unit + self.y_centre, "target_sd": spread}
 
 
 class TreeTask(GatheredRows):
@@ -222,20 +248,28 @@ class TreeTask(GatheredRows):
         splitting: Splitting | None = None,
     ) -> None:
         splitting = splitting or Splitting()
-        is_binned = splitting.max_bins is not None
-        is_passed = is_binned and n_classes > 0 and not splitting.columns.has_directions
+        self.criterion, self.stops = criterion, stops
         try:
-            super().__init__(source, n_classes, splitting.columns, BYTES_PER_ROW if is_binned else None, is_passed)
+            super().__init__(source, n_classes, splitting.columns, is_passed=splitting.max_bins is not None)
         except MemoryError as error:
             if splitting.max_bins is not None or grid is not None:
                 raise
             raise MemoryError(f"{error} A tree with max_bins=255 reads rows in passes.") from None
-        self.criterion, self.stops = criterion, stops
         self.is_greedy, self.grid = grid is None, grid or SearchGrid()
         self._optima: dict[int, Optimum] = {}
         self.splitting = replace(splitting, columns=self.columns)
         if n_classes > 2 and self.splitting.columns.has_directions:
             raise ValueError(f"monotonic_cst needs a number or two classes. There are {n_classes} classes.")
+        if self.passed is not None:
+            self.passed.scale = self.scale
+        elif check := self.legal():
+            check(self.y, 0)
+        if criterion == "poisson" and not self.y_size:
+            raise ValueError("criterion='poisson' needs a y above 0. All are 0.")
+
+    def legal(self) -> Callable[[Array, int], None] | None:
+        """What raises for targets that are not legal."""
+        return None if self.n_classes else partial(_refuse_target, is_poisson=self.criterion == "poisson")
 
     @cached_property
     def edges(self) -> list[Array] | None:
@@ -247,8 +281,6 @@ class TreeTask(GatheredRows):
             edges_of_passes = self.passed.edges(int(self.splitting.max_bins), n_levels)
             return self.refuse() if edges_of_passes is None else edges_of_passes
         y, weight = self.scaled()
-        if self.streamed is not None:
-            return self.streamed.edges(self.distinct, int(self.splitting.max_bins), n_levels)
         edges: list[Array] | None = core.bin_edges(
             self.block.rows, y, weight, int(self.splitting.max_bins), n_levels, n_threads()
         )
@@ -262,7 +294,7 @@ class TreeTask(GatheredRows):
         """
         if self.criterion != "squared_error":
             return 0.0
-        low, high = float(self.y.min()), float(self.y.max())
+        low, high = self.y_ends
         middle = low / 2 + high / 2
         return middle if high - low < CLOSE * abs(middle) < math.inf else 0.0
 
@@ -298,6 +330,15 @@ def gathered_within_budget(source: Source) -> Block | None:
     except MemoryError:
         return None
     return rows if float(rows.n_rows) * source.n_features * BYTES_PER_VALUE <= memory_limit() else None
+
+
+def _refuse_target(y: Array, first_row: int, is_poisson: bool) -> None:
+    if not np.isfinite(y).all():
+        raise ValueError("y must be finite numbers.")
+    negative = np.flatnonzero(y < 0)
+    if is_poisson and len(negative):
+        row = int(negative[0])
+        raise ValueError(f"criterion='poisson' needs y >= 0. Row {first_row + row} is {y[row]:g}.")
 
 
 def _unit(values: Array) -> float:
