@@ -34,21 +34,24 @@ def test_of_many_classes_the_largest_are_drawn():
     assert "class 0" not in drawn and len(set(re.findall(r"line-many (c\d)", drawn))) == N_COLOURS
 
 
-def of_numbers(error, low, high, base=10.0):
-    """Facts of a model with a root mean squared error on new rows, and the interval of it."""
-    rows = [{"name": "least squares", "is_chosen": True, "is_baseline": False, "error": error, "r2": 0.1},
-            {"name": "mean of y", "is_chosen": False, "is_baseline": True, "error": base}]  # fmt: skip
-    choice = {"scoring": "neg_root_mean_squared_error", "corrected": {"low": -high, "high": -low}}
-    facts = {"rows": rows, "share": "R²", "measure": "root mean squared error", "choice": choice, "holdout": None}
+def of_numbers(error, spread, base=10.0, hard=0.0):
+    """Facts of a model by its errors on three folds; hard: the squared error of all is larger on the third."""
+    folds = [error - spread, error + spread, (error**2 + hard) ** 0.5]
+    chosen = {"name": "least squares", "is_chosen": True, "is_baseline": False, "error": error, "folds": folds}
+    constant = {"name": "mean of y", "is_chosen": False, "is_baseline": True, "error": base}
+    constant |= {"folds": [base, base, (base**2 + hard) ** 0.5]}
+    rows = [chosen | {"r2": 1 - (error / base) ** 2}, constant]
+    facts = {"rows": rows, "share": "R²", "measure": "root mean squared error", "choice": None, "holdout": None}
     return {"classes": None, "validation": facts}
 
 
 @pytest.mark.parametrize(
     ("context", "title"),
     [
-        (of_numbers(5.0, 4.0, 6.0), None),
-        (of_numbers(9.0, 8.0, 10.5), "It may be no better than the mean of y alone"),
-        (of_numbers(11.0, 9.0, 12.0), "It is no better than the mean of y alone"),
+        (of_numbers(5.0, 1.0), None),
+        (of_numbers(9.0, 0.1, hard=900.0), None),  # better on every fold, however hard one of them is for both
+        (of_numbers(9.0, 2.0), "It may be no better than the mean of y alone"),
+        (of_numbers(11.0, 1.0), "It is no better than the mean of y alone"),
         ({"classes": {"is_new": True, "metrics": {"auc": {"low": 0.6, "value": 0.7, "high": 0.8}}}}, None),
         ({"classes": {"is_new": True, "metrics": {"auc": {"low": 0.4, "value": 0.6, "high": 0.8}}}},
          "It may be no better than guessing"),
@@ -62,7 +65,7 @@ def test_a_model_that_may_do_no_better_than_the_baseline_is_warned_of(context, t
 
 
 def test_a_name_that_says_what_the_model_is_is_said_once():
-    context = of_numbers(5.0, 4.0, 6.0)
+    context = of_numbers(5.0, 1.0)
     taken = "Least squares on codes was taken: it has the smallest error."
     context["validation"] |= {"notes": [], "sentences": [taken], "n_splits": 10}
     context["validation"]["rows"][0]["standard_error"] = 0.5

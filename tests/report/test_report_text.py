@@ -102,16 +102,29 @@ def test_labels_of_an_axis_end_within_the_picture():
 
 
 @pytest.mark.parametrize(
-    ("share", "scoring", "ends", "answer"),
+    ("share", "measure", "corrected", "answer"),
     [
-        ("Explained", "neg_mean_poisson_deviance", (-3.2, -2.8), "25.0 % explained (20.0 to 30.0 %)"),
-        ("R²", "neg_root_mean_squared_error", (-3.2, -2.8), "R² 0.2500 (0.3600 to 0.5100)"),
-        ("Explained", "neg_mean_poisson_deviance", (None, None), "25.0 % explained"),
+        # Differences 1, 1.2 and 0.8 beside a mean of 4: 0.2 / 4 sqrt(1/3 + 1/2) times Student's 4.303 is 0.196.
+        ("Explained", "mean Poisson deviance", None, "25.0 % explained (5.4 to 44.6 %)"),
+        ("Explained", "mean Poisson deviance", (-3.2, -3.0), "25.0 % explained (0.4 to 39.6 %)"),
+        ("R²", "root mean squared error", None, "R² 0.2500 (0.0536 to 0.4464)"),
+        ("R²", "log loss", None, "R² 0.2500"),
     ],
 )
-def test_the_share_explained_on_new_rows_has_an_interval(share, scoring, ends, answer):
+def test_the_share_explained_on_new_rows_has_an_interval(share, measure, corrected, answer):
     row = {"is_chosen": True, "is_baseline": False, "error": 3.0, "standard_error": 0.1, "r2": 0.25, "name": "a"}
     base = row | {"is_chosen": False, "is_baseline": True, "error": 4.0, "name": "mean of y"}
-    choice = {"scoring": scoring, "corrected": {"low": ends[0], "high": ends[1]}}
-    facts = {"rows": [row, base], "measure": "error", "n_splits": 10, "share": share, "choice": choice}
+    root = 1 if share == "Explained" else 0.5
+    base |= {"folds": [loss**root for loss in (4.0, 6.0, 2.0)]}
+    row |= {"folds": [loss**root for loss in (3.0, 4.8, 1.2)]}
+    choice = None if corrected is None else {"corrected": {"value": corrected[0]}, "winner": corrected[1]}
+    facts = {"rows": [row, base], "measure": measure, "n_splits": 3, "share": share, "choice": choice}
     assert first_screen._good({"classes": None, "validation": facts})["answer"] == answer
+
+
+def test_the_name_of_an_axis_is_whole_and_within_the_picture():
+    label = "log-odds of malignant, one standard deviation"
+    frame = svg.Frame((-1, 1), (0, 1), left=250)
+    at, shown = re.findall(r'class="label" x="([\d.]+)"[^>]*middle">([^<]+)<', svg.x_axis(frame, label))[0]
+    assert shown == label
+    assert float(at) + svg.CHARACTER * len(label) / 2 <= svg.WIDTH

@@ -177,15 +177,12 @@ def _standard_input() -> str:
 
 
 def _sheet(file: str, sheet: str | None) -> str:
-    from certifit.data.formats.excel import sheet_to_csv
-    from certifit.data.formats.paths import ShownAs
+    from certifit.data.formats.excel import copied_sheet
 
-    copied = ShownAs(str(Path(_folder()) / "sheet.csv"), file)
     try:
-        sheet_to_csv(file, 0 if sheet is None else sheet, copied)
+        return copied_sheet(file, sheet, _folder())
     except ImportError as error:
         raise ValueError(str(error)) from None
-    return copied
 
 
 def _files_of(path: str) -> list[str]:
@@ -247,7 +244,7 @@ def reading_options(command: Command) -> Command:
                 help="CSV: of the text. Default: UTF-8, what its mark says, or else Windows-1252 with a note.",
             ),
             click.option("--no-header", is_flag=True, help="CSV: the first line is a row; columns are column1, ..."),
-            click.option("--sheet", metavar="NAME", help="Excel: the sheet to read. Default: the first."),
+            click.option("--sheet", metavar="NAME", help="Excel: the sheet to read. Default: the first with a table."),
         )
     ):  # fmt: skip
         command = option(command)

@@ -49,7 +49,7 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
         mark, params = _mark(row), _params(row)
         error, plus_minus = text.measured(row["error"], row["standard_error"])
         explained = [text.share(row["r2"])] if has_share else []
-        cells.append([mark + text.visible(row["name"], NAME_WIDTH), error, plus_minus, *explained, params])
+        cells.append([mark + _model_name(row), error, plus_minus, *explained, params])
     target = text.visible(context["model"]["target"], 60)
     is_squared = has_share and validation["share"] == "R²"
     error, share = ("Error", "R2") if is_squared else (_capital(validation["measure"]), "explained")
@@ -58,16 +58,17 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
     return [title, "", *_table([["", unit, "+-", *([share] if has_share else []), ""], *cells])]
 
 
+def _model_name(row: dict[str, Any]) -> str:
+    return text.visible(row["name"], NAME_WIDTH) + " (baseline)" * row["is_baseline"]
+
+
 def _class_leaderboard(context: dict[str, Any]) -> list[str]:
     """Models of classes by how they do on rows they did not see."""
     rows = leader_rows(context)
     if not rows:
         return []
     head = ["", "accuracy", "log loss", "AUC", "F1", ""]
-    cells = [
-        [_mark(row) + text.visible(row["name"], NAME_WIDTH), *(row[name][0] for name in SCORES), row["params"]]
-        for row in rows
-    ]
+    cells = [[_mark(row) + _model_name(row), *(row[name][0] for name in SCORES), row["params"]] for row in rows]
     target = text.visible(context["model"]["target"], 60)
     one_class = [row["name"] for row in rows if row["f1"][0] == "–" and row["accuracy"][0] != "–"]
     always = f"No F1 of {text.joined(one_class, 5)}: every row is put in the same class." if one_class else ""
@@ -202,7 +203,7 @@ def _rates(context: dict[str, Any]) -> list[str]:
     lines.append(f"  AUC            {text.number(scores['auc']['value'], 4)}{f1}")
     loss = scores["log_loss"]["value"]
     shown = text.small_loss(loss) if loss < text.LEAST_LOSS else text.number(loss, 4)
-    losses = f"{shown}   class shares alone {text.number(base['log_loss'], 4)}"
+    losses = f"{shown}   baseline, class shares alone: {text.number(base['log_loss'], 4)}"
     lines += [f"  log loss       {losses}", f"  probabilities  {classes['calibration']['verdict']['words']}"]
     return [*lines, *_costs(classes)]
 

@@ -13,13 +13,12 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource, rebatched
-from certifit.data.formats.paths import ShownAs, complete, folder_keys, keyed, listed
+from certifit.data.formats.paths import complete, folder_keys, keyed, listed
 from certifit.data.roles import Roles, features
 from certifit.data.source import Batches
 from certifit.runtime import check_memory
@@ -249,20 +248,19 @@ def scan_json(
 
 def scan_excel(
     path: AnyPath, target: str | None = None, weight: str | None = None, columns: Sequence[str] | None = None, *,
-    sheet: str | int = 0, **options: Any,
+    sheet: str | int | None = None, **options: Any,
 ) -> FileSource:  # fmt: skip
     """A sheet of an Excel workbook (.xlsx) to give to `fit` or `predict`; needs openpyxl.
 
-    sheet: its name, or its place from 0. It is copied to a CSV file in a folder of its own, which goes with the source,
-    and read as one: the other arguments are those of `scan_csv`.
+    sheet: its name, or its place from 0; default the first that holds a table, with a note where there are more. It is
+    copied to a CSV file in a folder of its own, which goes with the source, and read as one: the other arguments are
+    those of `scan_csv`.
     """
-    from certifit.data.formats.excel import sheet_to_csv
+    from certifit.data.formats.excel import copied_sheet
 
     file = listed(path, EXCEL_ENDINGS)[0]
     folder = tempfile.TemporaryDirectory(prefix="certifit-")
-    copied = ShownAs(str(Path(folder.name) / "sheet.csv"), file)
-    sheet_to_csv(file, sheet, copied)
-    source = scan_csv(copied, target, weight, columns, **options)
+    source = scan_csv(copied_sheet(file, sheet, folder.name), target, weight, columns, **options)
     source.folder = folder
     return source
 

@@ -67,10 +67,14 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
         return
     same = [other for other in names if other.lower() == str(name).lower()]
     near = same or get_close_matches(str(name), list(names) if are_names(names) else [], n=3)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
     if len(names) == 1 and str(name) in str(names[0]).split():
-        hint = " Its cells seem to be separated by spaces: separate them by commas, tabs or semicolons."
-    raise ValueError(f"{where} has no column {name!r}.{hint} {listed(names)}")
+        said = "Its cells seem to be separated by spaces: separate them by commas, tabs or semicolons."
+    elif f"'{name}'" in names:
+        said = "Its cells stand in single quotes: write double quotes, or none."
+    else:
+        said = f"{hint}{listed(names)}"
+    raise ValueError(f"{where} has no column {name!r}. {said}")
 
 
 def listed(names: Sequence[str]) -> str:

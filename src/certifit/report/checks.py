@@ -169,7 +169,7 @@ def _types(context: Table) -> Table:
 
 
 def _levels(context: Table) -> Table | None:
-    notes = _notes(context, "capitals or spaces alone", "named as sums are")
+    notes = _notes(context, "capitals or spaces alone", "named as sums are", "too few rows for each")
     return _check("Levels", "note", "Some may not be what they seem.", notes) if notes else None
 
 

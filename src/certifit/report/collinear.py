@@ -73,11 +73,12 @@ def collinear_notice(context: Table) -> Table | None:
         return None
     names = text.joined([one["column"] for one in strong], 4)
     first = strong[0]
+    repeat = "repeats" if len(strong) == 1 else "repeat"
     wider = text.number(float(np.sqrt(first["vif"])), 2)
     alike = f"{text.visible(first['column'], 40)} and {text.visible(first['like'], 40)}"
     return {
         "level": "warn" if table["has_inference"] else "note",
-        "title": f"{names} nearly repeat other columns (variance inflation {text.number(first['vif'], 2)})",
+        "title": f"{names} nearly {repeat} other columns (variance inflation {text.number(first['vif'], 2)})",
         "text": f"The correlation of {alike} is {text.share(first['correlation'])}. Their coefficients can be large, "
         f"of opposite sign, and differ much from sample to sample: standard errors are up to {wider} times as large as "
         "they would be without the others. Predictions are not affected.",

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+from scipy import special
+
 from certifit.report import text
 from certifit.report.tables import decimals
 from certifit.report.text import Table
+from certifit.report.validation import MEASURES
+from certifit.selection.compare.leaderboard_table import RMSE
 
 # The picture beside the answers: what matters most, of whatever kind the model is.
 PICTURES = ("effects", "deciding", "shares", "tree", "curve")
@@ -47,7 +52,7 @@ def _good(context: Table) -> Table:
     if base is None or leader["r2"] is None:
         return {"question": _ON_NEW_ROWS, "answer": measured[:1].upper() + measured[1:], "small": folds}
     small = f"{measured}, {folds}"
-    ends = ends_of_share(validation, base["error"])
+    ends = ends_of_share(validation)
     if validation["share"] == "Explained":
         between = "" if ends is None else f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)".replace("-", "−")
         return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained{between}", "small": small}
@@ -55,14 +60,28 @@ def _good(context: Table) -> Table:
     return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
 
 
-def ends_of_share(validation: Table, base: float) -> tuple[float, float] | None:
-    """The ends of the interval of the error, as shares explained of the baseline's mean square or mean deviance."""
-    choice, power = validation["choice"], 1 if validation["share"] == "Explained" else 2
-    is_known = power == 1 or (choice is not None and choice["scoring"] == "neg_root_mean_squared_error")
-    if choice is None or not is_known or choice["corrected"]["low"] is None or base <= 0:
+def ends_of_share(validation: Table) -> tuple[float, float] | None:
+    """A 95 % interval of the share of the baseline's mean square or mean deviance that is explained on new rows.
+
+    From the differences of model and baseline, fold by fold: what is hard for both does not widen it. Folds share
+    training rows: the variance of a mean over K folds is 1/K + 1/(K - 1) times that of one (Nadeau and Bengio, 2003).
+    """
+    rows, choice = validation["rows"], validation["choice"]
+    power = 1 if validation["share"] == "Explained" else 2
+    base = next((row for row in rows if row["is_baseline"]), None)
+    if base is None or (power == 2 and validation["measure"] != MEASURES[RMSE].words):
         return None
-    low, high = (1 - (-score / base) ** power for score in (choice["corrected"]["low"], choice["corrected"]["high"]))
-    return min(low, high), max(low, high)
+    chosen = next(row for row in rows if row["is_chosen"])
+    losses, constant = (np.asarray(row["folds"], float) ** power for row in (chosen, base))
+    n_folds, scale = len(losses), constant.mean()
+    if chosen["r2"] is None or n_folds < 2 or not scale > 0:
+        return None
+    error = np.std(constant - losses, ddof=1) / scale * np.sqrt(1 / n_folds + 1 / (n_folds - 1))
+    half = -special.stdtrit(n_folds - 1, 0.025) * error
+    scores = (0.0, 0.0) if choice is None else (choice["corrected"]["value"], choice["winner"])
+    worse, better = (abs(score) ** power / scale for score in scores)
+    middle = chosen["r2"] - (worse - better)  # corrected for the choice among candidates
+    return float(middle - half), float(min(middle + half, 1))
 
 
 _ON_NEW_ROWS = "How good is it on new rows?"

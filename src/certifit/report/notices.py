@@ -128,7 +128,7 @@ def _no_better(context: Table) -> Notice | None:
         base = next((row for row in rows if row["is_baseline"]), None)
         if base is None or validation["holdout"] is not None:
             return None
-        chosen, ends = next(row for row in rows if row["is_chosen"]), ends_of_share(validation, base["error"])
+        chosen, ends = next(row for row in rows if row["is_chosen"]), ends_of_share(validation)
         is_sure, than = chosen["error"] >= base["error"], f"the {base['name']} alone"
         if not (is_sure or (ends is not None and ends[0] <= 0)):
             return None

@@ -225,11 +225,12 @@ def edges(band: Band) -> tuple[list[Point], list[Point]]:
 
 
 def x_axis(frame: Frame, label: str) -> str:
-    """Grid lines, tick labels and the name of the x axis alone."""
-    parts = _x_grid(frame)
+    """Grid lines, tick labels and the name of the x axis alone; a long name is moved to stay within the picture."""
+    parts, label = _x_grid(frame), visible(label, 60)
+    half = CHARACTER * len(label) / 2
+    middle = max(half, min((frame.left + frame.right) / 2, WIDTH - half))
     parts.append(
-        f'<text class="label" x="{_c((frame.left + frame.right) / 2)}" y="{_c(frame.bottom + 38)}" '
-        f'text-anchor="middle">{escape(label, 44)}</text>'
+        f'<text class="label" x="{_c(middle)}" y="{_c(frame.bottom + 38)}" text-anchor="middle">{escape(label)}</text>'
     )
     return "".join(parts)
 

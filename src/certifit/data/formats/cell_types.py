@@ -5,11 +5,11 @@ that too and the others are bad cells; times of day if all are; else it is text.
 ways to write them, the plain ones first:
 
     plain             12    1.5e3    true    2026-01-31    2026-01-31 10:30    what the parser reads by itself
-    number            48,213.50    $4,217.30    45.3%    1 234.5    (1,200.00)    12.5 kg
-    decimal-comma     48.213,50    4217,30 €    45,3 %
+    number            48,213.50    $4,217.30    45.3%    1 234.5    (1,200.00)    12.5 kg    80 kg/ha
+    decimal-comma     48.213,50    4217,30 €    45,3 %     1,5E+06
     day-first         31.01.2026   31/1/26      31-01-2026 10:30    31/1/26 9:05 PM
     month-first       01/31/2026
-    date              2026/01/31
+    date              2026/01/31   31 Jan 2026  January 31, 2026    31-JAN-26
     time              14:35    9:05:30    2:05 pm
     lower-case        Cured    cured    "CURED "    all of them read as cured; only where it is asked for
 
@@ -80,18 +80,22 @@ _UNIT = r"(?:[$€£¥₹]|USD|EUR|GBP|CHF|JPY)"
 _GAP = r"[ '’\x{a0}\x{202f}]"  # between thousands, in either notation
 _NOT_IN_UNITS = r"[-+−()\d.,'’\s\x{a0}\x{202f}]"
 _MEASURE = r"[A-Za-zµ°]{1,3}[²³]?"  # behind numbers, the same in every cell
+_EXPONENT = r"(?:[eE][+-]?\d+)"
+_LONGEST_UNIT = 9  # letters, those of what it is divided by among them
 
 
 def _written(point: str, comma: str) -> str:
     """Numbers with a unit before or after them, or thousands set apart. point: parts decimals; comma: thousands."""
-    body = rf"(?:\d+|\d{{1,3}}(?:(?:{comma}\d{{3}})+|(?:{_GAP}\d{{3}})+))(?:{point}\d*)?|{point}\d+"
-    after = rf"\s*(?:%|{_UNIT}|{_MEASURE})?"
+    whole = rf"\d+|\d{{1,3}}(?:(?:{comma}\d{{3}})+|(?:{_GAP}\d{{3}})+)"
+    decimal = rf"\d+(?:{point}\d*)?|{point}\d+"
+    body = rf"(?:{whole})(?:{point}\d*)?|{point}\d+|(?:{decimal}){_EXPONENT}"
+    after = rf"\s*(?:%|(?:{_UNIT}|{_MEASURE})(?:/{_MEASURE})?)?"
     return rf"[-+−]?\s*{_UNIT}?\s*[-+−]?(?:{body}){after}|{_UNIT}?\s*\({_UNIT}?\s*(?:{body}){after}\){after}"
 
 
 _BARE = (  # (1,200) is -1,200, as accountants write it
-    (_UNIT, ""), (rf"{_MEASURE}(\)?)$", r"\1"), (r"[%\s'’\x{a0}\x{202f}]", ""), ("−", "-"), (r"^\+", ""),
-    (r"^\((.*)\)$", r"-\1"),
+    (rf"/{_MEASURE}(\)?)$", r"\1"), (_UNIT, ""), (rf"{_MEASURE}(\)?)$", r"\1"), (r"[%\s'’\x{a0}\x{202f}]", ""),
+    ("−", "-"), (r"^\+", ""), (r"^\((.*)\)$", r"-\1"),
 )  # fmt: skip
 _DAY, _MONTH, _YEAR = r"(?:0?[1-9]|[12]\d|3[01])", r"(?:0?[1-9]|1[0-2])", r"(?:\d{4}|\d\d)"
 _CLOCK = r"(?:[ T]\d?\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?: ?[AaPp][Mm])?)?"
@@ -136,6 +140,19 @@ YEAR_FIRST = CellType(
     _re2(((r"^(\d{4})[./-](\d)[./-]", r"\1-0\2-"), (r"^(\d{4})[./-](\d\d)[./-]", r"\1-\2-"),
           (r"^(\d{4}-\d\d-)(\d)(\D|$)", r"\g<1>0\2\3"), (r"([ T])(\d:)", r"\g<1>0\2"), *_HALF_DAYS)),
 )  # fmt: skip
+_MONTH_NAMES = ("jan(?:uary)?", "feb(?:ruary)?", "mar(?:ch)?", "apr(?:il)?", "may", "june?", "july?", "aug(?:ust)?",
+                "sept?(?:ember)?", "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?")  # fmt: skip
+_MONTH_NAME = rf"(?i:{'|'.join(_MONTH_NAMES)})\.?"
+NAMED_MONTH = CellType(
+    pa.timestamp("us"),
+    rf"(?:{_DAY}(?:[. -]{{0,2}}){_MONTH_NAME}[, -]{{0,2}}|{_MONTH_NAME} {_DAY},? ){_YEAR}{_CLOCK}",
+    "a date such as 31 Jan 2026", "dates", "date",
+    _re2((
+        (rf"^({_MONTH_NAME}) ({_DAY}),? ", r"\2 \1 "),
+        *((rf"^(\d\d?)[. -]*(?i:{name})\.?[, -]*", rf"\g<1>.{k:02}.") for k, name in enumerate(_MONTH_NAMES, 1)),
+        *_PADDED, (r"^(\d\d)\.(\d\d)\.(\d{4})", r"\3-\2-\1"),
+    )),
+)  # fmt: skip
 TIME = CellType(
     pa.time64("us"),
     r"(?:(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?|(?:0?[1-9]|1[0-2])(?::[0-5]\d){1,2} ?[AaPp][Mm])",
@@ -153,7 +170,7 @@ KINDS = (
     CellType(pa.date32(), _DATE, "a date", "dates"),
     CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
     CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
-    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST, TIME,
+    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST, NAMED_MONTH, TIME,
 )  # fmt: skip
 _WHOLE, _FLOAT, _DAYS, _MOMENTS = 0, 1, 3, 4
 
@@ -165,7 +182,7 @@ _NAMED: dict[str, CellType | pa.DataType] = {
     **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST, TIME, LOWER)},
 }
 # Readings of cells that the parser does not read as the type that a word means, the first of equals taken.
-OTHERWISE = {pa.float64(): (POINT, COMMA), pa.timestamp("us"): (YEAR_FIRST, DAY_FIRST, MONTH_FIRST)}
+OTHERWISE = {pa.float64(): (POINT, COMMA), pa.timestamp("us"): (YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NAMED_MONTH)}
 
 
 def named_type(column: str, kind: str | pa.DataType) -> CellType | pa.DataType:
@@ -232,6 +249,7 @@ class Look:
     in_either: int = 0  # cells that are numbers with a decimal point or with a decimal comma
     has_separator: bool = False  # a cell of numbers with a point or a comma
     has_comma: bool = False
+    has_gap: bool = False  # a space or an apostrophe between digits
     has_parentheses: bool = False
 
     def add(self, column: pa.Array) -> None:
@@ -256,6 +274,7 @@ class Look:
         if len(values):
             self._count_units(values, counts)
             self.has_comma |= bool(pc.any(pc.match_substring(values, ",")).as_py())
+            self.has_gap |= bool(pc.any(pc.match_substring_regex(values, rf"\d{_GAP}\d")).as_py())
             self.has_parentheses |= bool(pc.any(pc.match_substring(values, "(")).as_py())
             self.has_separator |= self.has_comma or bool(pc.any(pc.match_substring(values, ".")).as_py())
 
@@ -279,9 +298,10 @@ class Look:
             self.of_kind[holder] += n
 
     def _count_units(self, values: pa.Array, counts: pa.Array) -> None:
-        units = pc.replace_substring_regex(values, _NOT_IN_UNITS, "")
+        bare = pc.replace_substring_regex(values, rf"(\d){_EXPONENT}", r"\1")
+        units = pc.replace_substring_regex(bare, _NOT_IN_UNITS, "")
         for unit, n in zip(units.to_pylist(), counts.to_pylist(), strict=True):
-            if len(unit) <= 4 and (unit in self.units or len(self.units) < 8):
+            if len(unit) <= _LONGEST_UNIT and (unit in self.units or len(self.units) < 8):
                 self.units[unit] = self.units.get(unit, 0) + n
 
     def decide(self, must_be_number: bool = False, prefers_comma: bool = False) -> Decision:
@@ -339,9 +359,10 @@ class Look:
         if kind is TIME:
             return "was read as times of day, in hours. To keep it as text: types={COLUMN: 'text'}"
         if kind.plural == "dates":
-            said = f"was read as dates, {_ORDER[kind.word]}"
+            said = f"was read as dates, {_ORDER[kind.article]}"
         else:
             marks = ["a comma parts thousands"] * (self.has_comma and kind is not COMMA)
+            marks += ["a space or an apostrophe parts thousands"] * self.has_gap
             marks += ["below 0 in parentheses"] * self.has_parentheses
             said = "was read as numbers" + " with a decimal comma" * (kind is COMMA)
             said += f" ({'; '.join(marks)})" if marks else ""
@@ -359,7 +380,12 @@ _BOTH = (
     "has numbers with a decimal point and numbers with a decimal comma, so that neither reading suits, and was read as "
     "text. Write them in one way"
 )
-_ORDER = {"day-first": "the day first", "month-first": "the month first", "date": "the year first"}
+_ORDER = {
+    DAY_FIRST.article: "the day first",
+    MONTH_FIRST.article: "the month first",
+    YEAR_FIRST.article: "the year first",
+    NAMED_MONTH.article: "with names of months",
+}
 _CODES = "has whole numbers with a 0 in front, kept as codes. To read them as numbers: types={COLUMN: 'number'}"
 
 

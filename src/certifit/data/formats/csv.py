@@ -93,6 +93,8 @@ class CsvFiles:
         for name, decision in self.decisions.items():
             if decision.note:
                 notes.append(f"Column {name!r} {decision.note.replace('COLUMN', repr(name))}.")
+        zoned = [name for name, kind in self.types.items() if pa.types.is_timestamp(kind) and kind.tz]
+        notes += [f"Column {name!r} {_IN_UTC}." for name in zoned]
         if self.bad:
             what = [f"{self._where(bad)}: {bad.what}" for bad in self.bad[:3]]
             plural = "row was" if len(self.bad) == 1 else "rows were"
@@ -333,10 +335,18 @@ class CsvFiles:
             advice += (
                 " If this line, the first below the names, holds units or a second header: bad_rows=1 leaves it out."
             )
+        elif not self.bad_rows and (n_last := self._n_behind(bad)) <= _MOST_BELOW:
+            advice += f" If a total or footnotes end the file: bad_rows={n_last} leaves them out."
         return f"{self._where(bad)}: {bad.what}.{more} {limit}{advice}"
+
+    def _n_behind(self, bad: BadRow) -> int:
+        """How many rows a file has from a bad one on."""
+        return last_number(bad.path, self.texts[bad.path]) - bad.number + 1
 
 
 _FIRST_ROW = 2  # its number, counted from 1 with the header
+_MOST_BELOW = 10  # lines below the rows of a table
+_IN_UTC = "has times of time zones, read in UTC: so are its hours, weekdays and months"
 SAVE_AS_UTF8 = "Save the file as UTF-8, or pass encoding=, such as 'latin1'."
 _CELL_ERROR = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to [^:]+: (.*)", re.S)
 

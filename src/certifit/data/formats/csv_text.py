@@ -19,11 +19,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from certifit.data.formats.paths import digested
+from certifit.data.formats.no_csv import refuse_no_csv
+from certifit.data.formats.paths import ShownAs, digested
 from certifit.data.privacy import are_names, doubt
 from certifit.data.roles import repeated_names
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-nan", "-NaN", "null", "NULL")
+# Errors of a spreadsheet's formulas are no values either.
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+MISSING = ("", "NA", "N/A", "n/a", *_ERRORS, "NaN", "nan", "-nan", "-NaN", "null", "NULL")
 BLOCK = 1 << 20  # bytes that are parsed at a time; more where a row is long
 LARGEST_BLOCK = 1 << 28
 ROWS_OF_BLOCK = 64  # a block costs the parser some microseconds per column: of 100,000 columns, much more than its rows
@@ -31,19 +34,6 @@ MOST_ABOVE = 100  # lines above a header
 DELIMITERS = ",;\t|"
 FIRST_RECORDS = 20  # that are looked at for a second header, and the fewest that tell one
 FEWEST_RECORDS = 4
-# First bytes of files that are no text -> what they are, and what to do.
-_NO_TEXT = {
-    b"PAR1": "a Parquet file. Use scan_parquet.",
-    b"PK\x03\x04": "a zip archive or an Excel workbook, not CSV. Use scan_excel for a workbook, or unpack it.",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook, not CSV. Save it as .xlsx or CSV.",
-    b"\x1f\x8b": "compressed (gzip), and its name hides it. Rename it to end in .csv.gz, or unpack it.",
-    b"\x28\xb5\x2f\xfd": "compressed (zstd), and its name hides it. Rename it to end in .csv.zst, or unpack it.",
-    b"BZh91AY&SY": "compressed (bzip2), and its name hides it. Rename it to end in .csv.bz2, or unpack it.",
-    b"\xfd7zXZ\0": "compressed (xz). Unpack it.",
-    b"ARROW1\0": "an Arrow or Feather file, not CSV. Use scan_arrow.",
-    b"%PDF-": "a PDF document, not CSV.",
-    b"SQLite format 3\0": "an SQLite database, not CSV. Export a table as CSV.",
-}
 
 
 # Marks of wide text, the longer first: its encoding, and that of text behind the mark.
@@ -88,11 +78,9 @@ class Text:
         path: str, delimiter: str | None, encoding: str | None, missing: tuple[str, ...], has_header: bool = True
     ) -> Text:
         """Read from the first lines of a file. encoding: None for UTF-8, or what a mark at the start says."""
-        start = _start(path)
+        start, is_asked = _start(path), encoding is not None
         encoding = _settled_encoding(path, encoding, start)
-        for signature, advice in _NO_TEXT.items():
-            if start.startswith(signature):
-                raise ValueError(f"{path!r} is {advice}")
+        refuse_no_csv(path, start)
         if delimiter is not None and len(delimiter) != 1:
             raise ValueError(f"delimiter must be one character, such as ',' or ';'. Got {delimiter!r}.")
         try:
@@ -107,6 +95,9 @@ class Text:
             told = f"named {', '.join(map(repr, repeated))}"
             named = told if are_names(text.header) else "of one name, if its first line is one of names"
             raise ValueError(f"{path!r} has more than one column {named}. Rename them.")
+        if encoding in ("utf-16-le", "utf-16-be") and not is_asked:
+            note = f"{path!r} was read as UTF-16 text without a byte order mark."
+            text = replace(text, notes=(note, *text.notes))
         return text
 
 
@@ -127,6 +118,7 @@ class _Top:
     is_comment: bool  # the header stands behind a #
     n_comments: int = 0
     note: str = ""
+    has_row_names: bool = False  # the rows have a cell more in front, as R writes them
 
     @staticmethod
     def of(path: str, delimiter: str | None, encoding: str, has_header: bool = True) -> _Top:
@@ -140,7 +132,10 @@ class _Top:
         if not records:
             raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
         row = records[1] if len(records) > 1 else []
-        top = _Top(path, encoding, separator, above, above + ends[0], records[0], row, is_comment, above)
+        top = _Top(
+            path, encoding, separator, above, above + ends[0], records[0], row, is_comment, above,
+            has_row_names=has_header and _have_row_names(records),
+        )  # fmt: skip
         if not (has_header and _are_two_headers(records)):
             return top
         names, note = _names_of_two(records[0], records[1])
@@ -155,6 +150,8 @@ class _Top:
         names = [_bare(name) for name in written] if has_header else [""] * len(written)
         if has_header and len(self.row) == len(names) + 1 and not self.row[-1].strip():
             names.append("")  # a delimiter behind every row but the header
+        elif self.has_row_names:
+            names.insert(0, self._row_column)
         elif has_header and len(self.row) == len(names) - 1 and not names[-1]:
             names.pop()
         named = tuple(name or f"column{j}" for j, name in enumerate(names, 1))
@@ -168,10 +165,23 @@ class _Top:
             tuple(self._notes(has_header)),
         )  # fmt: skip
 
+    @property
+    def _row_column(self) -> str:
+        """The name of the column in front of those of the header."""
+        return next(name for name in ("row", "row name", "name of the row", "") if name not in self.first)
+
     def _notes(self, has_header: bool) -> Iterator[str]:
-        if self.n_comments:
-            plural = "line" if self.n_comments == 1 else "lines"
-            yield f"The first {self.n_comments} {plural} of {self.path!r} are no rows and were left out."
+        if isinstance(self.path, ShownAs) and self.path.note:
+            yield self.path.note
+        if self.n_comments == 1:
+            yield f"The first line of {self.path!r} is no row and was left out."
+        elif self.n_comments:
+            yield f"The first {self.n_comments} lines of {self.path!r} are no rows and were left out."
+        if self.has_row_names:
+            yield (
+                f"The rows of {self.path!r} have one cell more than its header: the first one of each was read as its "
+                f"name, column {self._row_column!r}."
+            )
         if self.note:
             yield self.note
         if has_header and any(map(_is_number, self.first)):
@@ -196,6 +206,13 @@ def _first_records(reader: Any) -> tuple[list[list[str]], list[int]]:
         if not records:
             raise
     return records, ends
+
+
+def _have_row_names(records: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows have a filled cell more than the header, and not because a delimiter ends each of them."""
+    n_cells = len(records[0]) + 1
+    rows = records[1:]
+    return len(rows) > 1 and all(len(row) == n_cells and row[0].strip() and row[-1].strip() for row in rows)
 
 
 def _are_two_headers(records: Sequence[Sequence[str]]) -> bool:
@@ -281,9 +298,19 @@ def _start(path: str) -> bytes:
 
 def _settled_encoding(path: str, encoding: str | None, start: bytes) -> str:
     if encoding is None:
-        return next((wide for mark, (wide, _) in _MARKS.items() if start.startswith(mark)), "utf8")
+        marked = (wide for mark, (wide, _) in _MARKS.items() if start.startswith(mark))
+        return next(marked, _wide_without_mark(start) or "utf8")
     _check_encoding(encoding)
     return _known_encoding(path, encoding, start)
+
+
+def _wide_without_mark(start: bytes) -> str:
+    """UTF-16 whose first letters are of Latin script has a 0 in every second byte, and nowhere else."""
+    for at, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):
+        zeros, letters = start[at::2], start[1 - at :: 2]
+        if len(start) >= 4 and not any(zeros) and all(letters):
+            return encoding
+    return ""
 
 
 def _check_encoding(encoding: str) -> None:

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import csv
 import datetime
-from collections.abc import Iterator
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from certifit.data.formats.paths import ShownAs
 
 
-def sheet_to_csv(path: str, sheet: str | int, out: str) -> None:
-    """Write one sheet; line k of the file is row k of the sheet. sheet: its name, or its place from 0."""
-    with open(out, "w", encoding="utf8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for cells in _rows(path, sheet):
+def copied_sheet(path: str, sheet: str | int | None, folder: str) -> ShownAs:
+    """A CSV file of one sheet in a folder; its line k is row k of the sheet.
+
+    sheet: its name, or its place from 0; None for the first that holds a table: two columns and two rows at least. Of
+    several sheets a note then names the others.
+    """
+    place = str(Path(folder) / "sheet.csv")
+    with open(path, "rb") as file, open(place, "w", encoding="utf8", newline="") as out:
+        book = _opened(path, file)
+        name = _chosen(path, book, sheet)
+        writer = csv.writer(out, lineterminator="\n")
+        for cells in book[name].iter_rows(values_only=True):
             writer.writerow([_text(cell) for cell in cells])
+    others = [other for other in book.sheetnames if other != name]
+    if sheet is not None or not others:
+        return ShownAs(place, path)
+    way = f"sheet= takes another: {', '.join(map(repr, others))}"
+    note = f"{path!r} has {len(others) + 1} sheets, and {name!r} was read; {way}."
+    return ShownAs(place, path, f" (sheet {name!r}; {way})", note)
 
 
-def _rows(path: str, sheet: str | int) -> Iterator[tuple[object, ...]]:
+def _opened(path: str, file: BinaryIO) -> Any:
     try:
         import openpyxl
     except ImportError:
@@ -23,20 +40,41 @@ def _rows(path: str, sheet: str | int) -> Iterator[tuple[object, ...]]:
             f"{path!r} is an Excel workbook, and openpyxl, which reads it, is not installed. "
             "Install it (pip install 'certifit[excel]'), or save the sheet as CSV."
         ) from None
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.namelist()
+        if "mimetype" in parts:
+            raise ValueError(f"{path!r} is an OpenDocument file. Save it as .xlsx or CSV.")
+        if not any(part.startswith("xl/") for part in parts):
+            raise ValueError(f"{path!r} is a zip archive. Unpack it, and give the file that is in it.")
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        return openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:  # zip files of any kind raise what they like
         raise ValueError(f"{path!r} is cut, corrupt or no Excel workbook: {error}.") from error
-    names = book.sheetnames
+
+
+def _chosen(path: str, book: Any, sheet: str | int | None) -> str:
+    """The name of the sheet to read."""
+    names: list[str] = book.sheetnames
+    if sheet is None:
+        return next((name for name in names if _is_table(book[name])), names[0])
     if isinstance(sheet, int) and not 0 <= sheet < len(names):
         raise ValueError(f"{path!r} has {len(names)} sheets, counted from 0. Got sheet={sheet}.")
     name = names[sheet] if isinstance(sheet, int) else sheet
     if name not in names:
         raise ValueError(f"{path!r} has no sheet {name!r}. Its sheets are {', '.join(map(repr, names))}.")
-    try:
-        yield from book[name].iter_rows(values_only=True)
-    finally:
-        book.close()
+    return name
+
+
+def _is_table(sheet: Any) -> bool:
+    """Whether two of the first rows have two filled cells each."""
+    if not hasattr(sheet, "iter_rows"):  # a sheet of one chart
+        return False
+    rows = sheet.iter_rows(max_row=_FIRST_ROWS, values_only=True)
+    return sum(sum(cell is not None for cell in cells) > 1 for cells in rows) > 1
+
+
+_FIRST_ROWS = 100  # that may be a title and remarks
 
 
 def _text(cell: object) -> str:

@@ -24,21 +24,26 @@ AnyPath = str | PathLike[str]
 
 
 class ShownAs(str):
-    """The place of a copy, which messages call by the name that its user typed."""
+    """The place of a copy, which messages call by the name that its user typed.
 
-    def __new__(cls, place: str, typed: str) -> ShownAs:
+    about: what they add to the name. note: what a report should say of the copy.
+    """
+
+    def __new__(cls, place: str, typed: str, about: str = "", note: str = "") -> ShownAs:
         """A path."""
         path = super().__new__(cls, place)
-        path.typed = typed
+        path.typed, path.about, path.note = typed, about, note
         return path
 
     typed: str
+    about: str
+    note: str
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # one argument more than str has
-        return str(self), self.typed
+    def __getnewargs__(self) -> tuple[str, str, str, str]:  # type: ignore[override]  # more arguments than str has
+        return str(self), self.typed, self.about, self.note
 
     def __repr__(self) -> str:
-        return repr(self.typed)
+        return repr(self.typed) + self.about
 
 
 def listed(path: AnyPath | Sequence[AnyPath], endings: Sequence[str]) -> list[str]:

@@ -151,7 +151,12 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
 def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     if column.family == "empty":
         return SetAside(name, reason="it holds no value")
+    if column.type.startswith(_NESTED):
+        return SetAside(name, reason="its cells hold several values each. To use them, make a column of each")
     return SetAside(name, reason=f"its type {column.type} is neither number, flag, text nor date")
+
+
+_NESTED = ("struct<", "list<", "large_list<", "fixed_size_list<", "list_view<", "large_list_view<", "map<")
 
 
 def _text(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
@@ -252,6 +257,10 @@ _SUMS = frozenset({
 })  # fmt: skip
 
 
+_MANY_LEVELS = 20  # of a column with fewer than so many rows for each: a note says that it may be no category
+_FEW_ROWS = 3
+
+
 def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) -> Iterator[str]:
     counts = {} if column.texts is None else column.texts.counts or {}
     if any(n == 1 and _folded(level) in _SUMS for level, n in counts.items()):
@@ -275,6 +284,11 @@ def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) 
         yield (
             f"Column {kind.name!r}: {one} from another in capitals or spaces alone. To read them as one: "
             f"types={{{kind.name!r}: 'lower-case'}}."
+        )
+    if isinstance(kind, Level) and len(kind.levels) >= _MANY_LEVELS and n_rows < _FEW_ROWS * len(kind.levels):
+        yield (
+            f"Column {kind.name!r} is text of {len(kind.levels):,} levels in {n_rows:,} rows, too few rows for each. "
+            "If numbers or dates are meant, write all of them in one way; if not, leave it out (columns=)."
         )
     if isinstance(kind, Level) and _are_dates(kind.levels):
         yield f"Column {kind.name!r} holds dates as text, read as {len(kind.levels):,} levels. Convert it to dates."
