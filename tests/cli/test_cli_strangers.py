@@ -93,6 +93,11 @@ def test_one_class_of_many_spellings_is_warned_of_first_and_read_as_one_where_as
     page = Path("six/report.html").read_text()
     first_screen = page[page.index("What should I worry about?") :]
     assert "One class is spelt in several ways" in first_screen[:400]
+    result = cli("fit", "t.csv", "-t", "state", "--model", "gaussian-nb", "-o", "no_folds", "--cv", "0")
+    assert result.stderr.count("Labels differ only by capitals or spaces") == 1
+    page = Path("no_folds/report.html").read_text()
+    first_screen = page[page.index("What should I worry about?") :]
+    assert "One class is spelt in several ways" in first_screen[:400]
     cured = ("--types", "state=lower-case")
     result = cli("fit", "t.csv", "-t", "state", "--model", "gaussian-nb", "-o", "two", *cured)
     assert "spelt" not in result.output and "Labels differ" not in result.output

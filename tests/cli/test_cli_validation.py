@@ -47,7 +47,7 @@ def test_the_leaderboard_is_that_of_the_library(cli, data):
         assert row["r2"] == board.r2(entry) and row["folds"] == (-entry.fold_scores).tolist()
     assert validation["chosen"] == board.chosen.name == "least squares"
     assert "Error of y on new rows, 10 folds" in result.stdout
-    assert "* least squares" in result.stdout and "mean of y" in result.stdout
+    assert "* least squares" in result.stdout and "mean of y (baseline)" in result.stdout
     assert "Least squares was taken" in result.stdout
     assert result.stdout.index("mean of y") < result.stdout.index("y from 2 columns")
 

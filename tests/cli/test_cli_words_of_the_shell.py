@@ -91,6 +91,7 @@ def test_help_lists_options_alone():
 def test_the_table_of_models_is_headed_by_what_they_were_scored_by(share, measure, head):
     """Whatever model is taken: boosting of counts is scored by the deviance too."""
     row = {"name": "boosting", "is_chosen": True, "params": {}, "error": 1.5, "standard_error": 0.2, "r2": 0.5}
+    row["is_baseline"] = False
     facts = {"rows": [row], "share": share, "measure": measure, "group": None, "n_splits": 10}
     context = {"classes": None, "validation": facts, "model": {"target": "n"}, "quality": None, "deviance": None}
     assert words._leaderboard(context)[2].split() == head

@@ -22,7 +22,16 @@ from certifit.cli.models import (
 )
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, request_options
-from certifit.cli.what_to_fit import Setting, affordable, held_out, refuse_constant, separation_of, settle, validated
+from certifit.cli.what_to_fit import (
+    Setting,
+    affordable,
+    held_out,
+    is_of_target,
+    refuse_constant,
+    separation_of,
+    settle,
+    validated,
+)
 from certifit.data.roles import CLASSES
 from certifit.models.learner import Keeps, Simplicity
 
@@ -140,12 +149,15 @@ def _fit(
         board = replace(board, named=instead.name)
         notes.append(f"{instead.name} was taken: {separated['model']} has no best fit, see the warning.")
         model = instead.model.fit(rows)
-    if request.cv == 0:
-        for note in [] if request.quiet else notes:
-            say(f"Note: {note}")
-        return Done(model, rows, positive=setting.positive)
     from certifit.report.validation import validation_facts
 
+    if request.cv == 0:
+        of_target = [note for note in notes if is_of_target(note)]  # printed before the fit
+        for note in [] if request.quiet else notes:
+            if note not in of_target:
+                say(f"Note: {note}")
+        facts = validation_facts(None, ["Not cross-validated: --cv is 0.", *of_target]) if of_target else None
+        return Done(model, rows, facts, positive=setting.positive)
     facts = validation_facts(board, notes, request.roles["group"]) | {"separated": separated, "costs": setting.costs}
     return Done(model, rows, facts, positive=setting.positive)
 

@@ -68,14 +68,17 @@ class Setting:
         return folds_for(self.rows, n_splits, is_classes=self.classes is not None, copies=self.copies)
 
 
+def is_of_target(note: str) -> bool:
+    """Whether a note says that the target may be meant otherwise: all of a report hangs on it."""
+    return "--task" in note or SPELT_ALIKE in note
+
+
 def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Setting:
     """What `_settled` finds, with a note on rows that are copies of others."""
     setting = _settled(request, choice, source, **shared)
     for note in [] if request.quiet else setting.notes:
-        if "--task" in note:  # the target may be meant otherwise: everything below hangs on it
-            say(f"Note: {note}")
-        elif SPELT_ALIKE in note:
-            say(f"Warning: {note}")
+        if is_of_target(note):
+            say(f"{'Warning' if SPELT_ALIKE in note else 'Note'}: {note}")
     return replace(setting, copies=request.copies, notes=[*setting.notes, *_copy_notes(request, setting)])
 
 

@@ -59,7 +59,7 @@ def _leaderboard(context: dict[str, Any]) -> list[str]:
 
 
 def _model_name(row: dict[str, Any]) -> str:
-    return text.visible(row["name"], NAME_WIDTH) + " (baseline)" * row["is_baseline"]
+    return f"{text.visible(row['name'], NAME_WIDTH)}{' (baseline)' if row['is_baseline'] else ''}"
 
 
 def _class_leaderboard(context: dict[str, Any]) -> list[str]:

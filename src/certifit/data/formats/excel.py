@@ -6,9 +6,13 @@ import csv
 import datetime
 import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from certifit.data.formats.paths import ShownAs
+
+if TYPE_CHECKING:
+    from openpyxl import Workbook
+    from openpyxl.worksheet.worksheet import Worksheet
 
 
 def copied_sheet(path: str, sheet: str | int | None, folder: str) -> ShownAs:
@@ -32,7 +36,7 @@ def copied_sheet(path: str, sheet: str | int | None, folder: str) -> ShownAs:
     return ShownAs(place, path, f" (sheet {name!r}; {way})", note)
 
 
-def _opened(path: str, file: BinaryIO) -> Any:
+def _opened(path: str, file: BinaryIO) -> Workbook:
     try:
         import openpyxl
     except ImportError:
@@ -53,7 +57,7 @@ def _opened(path: str, file: BinaryIO) -> Any:
         raise ValueError(f"{path!r} is cut, corrupt or no Excel workbook: {error}.") from error
 
 
-def _chosen(path: str, book: Any, sheet: str | int | None) -> str:
+def _chosen(path: str, book: Workbook, sheet: str | int | None) -> str:
     """The name of the sheet to read."""
     names: list[str] = book.sheetnames
     if sheet is None:
@@ -66,7 +70,7 @@ def _chosen(path: str, book: Any, sheet: str | int | None) -> str:
     return name
 
 
-def _is_table(sheet: Any) -> bool:
+def _is_table(sheet: Worksheet) -> bool:
     """Whether two of the first rows have two filled cells each."""
     if not hasattr(sheet, "iter_rows"):  # a sheet of one chart
         return False
