@@ -95,7 +95,12 @@ def test_the_bound_is_the_formula():
     model = cf.HardMarginSVC(fit_intercept=False).fit(X, y)
     proof = model.certificate_
     assert proof.radius == pytest.approx(np.linalg.norm(X, axis=1).max())
-    assert proof.margin == pytest.approx(1 / np.linalg.norm(model.coef_))
+    assert proof.margin == pytest.approx(1 / np.linalg.norm(model.coef_)) and not proof.is_augmented
+    assert proof.bound == pytest.approx(margin_bound(proof.radius, proof.margin, len(y)))
+    model = cf.HardMarginSVC().fit(X, y)
+    proof, size = model.certificate_, np.hypot(np.linalg.norm(model.coef_), model.intercept_[0])
+    assert proof.is_augmented and proof.radius == pytest.approx(np.sqrt((X**2).sum(axis=1).max() + 1))
+    assert proof.bound == pytest.approx(margin_bound(proof.radius, 1 / size, len(y)))
 
 
 def test_rows_as_small_as_float64_has_squares_of_are_separated_and_smaller_ones_said_to_be_undecided() -> None:

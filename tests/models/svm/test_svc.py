@@ -61,6 +61,26 @@ def test_the_multipliers_meet_their_conditions(rows, fitted):
     assert proof.n_free + proof.n_bound == len(fitted.support_) == fitted.n_support_.sum()
 
 
+def test_slacks_add_up_to_the_objective_and_support_vectors_have_their_share(rows, fitted):
+    X, y, weight = rows
+    slack, c = fitted.slack(X, y), np.zeros(60)
+    c[fitted.support_] = fitted.dual_coef_[:, 0]
+    assert np.allclose(slack, np.maximum(0, 1 - y * fitted.decision_function(X)))
+    value = np.average(slack, weights=weight) + 0.01 * c @ gaussian(X, X, SIGMA) @ c
+    assert value == pytest.approx(fitted.history_[-1]["objective"], rel=1e-3)
+    assert fitted.support_share_ == len(fitted.support_) / 60
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    for rule in ("one-vs-one", "one-vs-rest"):
+        model = cf.SVC(0.02, multi_class=rule).fit(X, labels)
+        of_pair = model.slack(X, labels)
+        is_in = np.isin(labels, (0, 1)) if rule == "one-vs-one" else np.ones(60, dtype=bool)
+        assert of_pair.shape == (60, 3) and np.array_equal(~np.isnan(of_pair[:, 0]), is_in)
+        # The machine of a pair has the C of all rows: alpha times all rows over those of the pair.
+        sign = np.where(labels == (1 if rule == "one-vs-one" else 0), 1, -1)[is_in]
+        alone = cf.SVC(0.02 * 60 / is_in.sum(), kernel=model.kernel_).fit(X[is_in], sign)
+        assert np.allclose(of_pair[is_in, 0], alone.slack(X[is_in], sign), atol=1e-6)
+
+
 def test_the_dual_is_below_the_objective_in_every_round():
     X, y = load_breast_cancer(return_X_y=True)
     for solver in ("working-set", "smo"):

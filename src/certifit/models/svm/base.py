@@ -33,6 +33,12 @@ class MarginModel(KernelModel[MarginTask, MarginState]):
         check_is_fitted(self)
         return self.X_fit_
 
+    @property
+    def support_share_(self) -> float:
+        """The share of the rows that are support vectors."""
+        check_is_fitted(self)
+        return len(self.support_) / float(self.data_["n_rows"])
+
     def candidates(self, source: Source) -> list[dict[str, float]]:
         """Five values of alpha where the user names none: C from 0.01 to 100 of a row."""
         return default_alphas(source)

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.data.user_input import UserRows
+from certifit.data.user_input import UserRows, UserTarget
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses, codes_of
+from certifit.models.estimator import joined
 from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets, shared_work
 from certifit.models.kernel.base import UserKernel, kernel_of
 from certifit.models.kernel.folds import KernelPart
@@ -23,7 +24,15 @@ from certifit.models.learner import Told
 from certifit.models.svm.base import MEGABYTE, MarginModel, class_scores
 from certifit.models.svm.folds import Limits, MarginPart, margin_folds
 from certifit.models.svm.smo import solve_by_pairs
-from certifit.models.svm.task import MarginRun, MarginState, MarginTask, class_machines, default_alpha
+from certifit.models.svm.task import (
+    ONE_VS_ONE,
+    MarginRun,
+    MarginState,
+    MarginTask,
+    class_machines,
+    default_alpha,
+    pairs_of,
+)
 from certifit.statistics.cell_sums import Store
 
 
@@ -71,7 +80,8 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
     ----------
     classes_ : the labels, sorted
     support_vectors_ : the rows that are kept, as the kernel sees them; dual_coef_ : their y_i a_i, a column per machine
-    support_ : their places among the rows of the fit; n_support_ : how many there are of every class
+    support_ : their places among the rows of the fit; n_support_ : how many there are of every class; support_share_ :
+        their share of the rows
     intercept_ : b of every machine; kernel_, alpha_ : as used
     certificate_ : the proof; n_free, n_bound: support vectors on the margin, and beyond it
     history_ : machine, objective, dual, violation and seconds of every round; dual <= objective in each
@@ -120,6 +130,22 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
         """b + f(x) of two classes, above 0 for the second; of more a score per class, the largest is predicted."""
         scores = self._whole(X, self.scores)
         return scores[:, 1] if len(self.classes_) == 2 else scores
+
+    def slack(self, X: UserRows, y: UserTarget) -> Array:
+        """xi_i = max(0, 1 - y_i (b + f(x_i))) of every row; of more than two classes a column per machine.
+
+        A machine of two of several classes has no slack of rows of the others: NaN.
+        """
+        n = len(self.classes_)
+        z = joined(self._each(X, lambda block: self._sums(block) + self.intercepts_), np.zeros((0, 1)))
+        is_of = np.asarray(y)[:, None] == self.classes_[None, :]
+        if n > 2 and self.multi_class == ONE_VS_ONE:
+            first, second = np.array(pairs_of(n)).T
+            signs = np.where(is_of[:, second], 1.0, np.where(is_of[:, first], -1.0, np.nan))
+        else:
+            signs = np.where(is_of[:, -z.shape[1] :], 1.0, -1.0)
+        slack = np.maximum(1 - signs * z, 0.0)
+        return np.asarray(slack[:, 0] if n == 2 else slack)
 
     @property
     def intercept_(self) -> Array:
