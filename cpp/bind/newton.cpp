@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "../passes/row_losses.hpp"
+#include "../tree/added_trees.hpp"
 #include "../tree/boosted.hpp"
 #include "../tree/contributions.hpp"
 #include "bins.hpp"
@@ -231,47 +232,18 @@ nb::object add_trees_py(nb::list x, Indices ends, Indices feature, Indices left,
   check_size("value", value.shape(0), left.shape(0));
   check(width > 0 && width < size_t{1} << 20, "width is out of range");
   check(first <= last && last < ends.shape(0), "trees are out of range");
-  std::vector<Paths> paths;
-  std::vector<std::vector<Step>> trees;
+  std::vector<AddedTree> trees;
   for (size_t t = first; t < last; ++t) {
     const int64_t begin = ends.data()[t], end = ends.data()[t + 1];
     check(begin >= 0 && begin < end && end <= static_cast<int64_t>(left.shape(0)), "ends do not rise");
-    paths.push_back(arrays.checked(static_cast<size_t>(begin), static_cast<size_t>(end), rows.n_columns));
-    trees.push_back(steps_of(paths.back()));
+    trees.push_back(
+        {arrays.checked(static_cast<size_t>(begin), static_cast<size_t>(end), rows.n_columns), value.data() + begin});
   }
   std::vector<double> scores(rows.n_rows * width, 0.0);
-  std::atomic<bool> is_finite{true};
-  run(threads, [&](Crew& crew) {
-    constexpr size_t block_rows = 1024;
-    crew.for_each_block((rows.n_rows + block_rows - 1) / block_rows, [&](size_t block) {
-      const size_t begin = block * block_rows, count = std::min(block_rows, rows.n_rows - begin), p = rows.n_columns;
-      std::vector<double> scratch, dense(count * p);
-      WholeRows whole(rows);
-      const Tile tile = read_tile(rows, begin, count, scratch);
-      bool is_bad = false;
-      std::vector<uint32_t> places(count);
-      for (size_t k = 0; k < count; ++k) {
-        const double* row = whole.row(tile, k, begin + k);
-        for (size_t j = 0; j < p; ++j) is_bad |= std::isinf(dense[k * p + j] = row[j]);
-        places[k] = static_cast<uint32_t>(k);
-      }
-      if (is_bad) is_finite = false;
-      for (size_t t = 0; t < trees.size(); ++t) {
-        const double* values = value.data() + ends.data()[first + t];
-        double* out = scores.data() + begin * width + (first + t) % width;
-        if (n_levels) {
-          for (size_t k = 0; k < count; ++k)
-            out[k * width] += values[leaf_among_levels(dense.data() + k * p, trees[t].data(), paths[t])];
-        } else {
-          for_each_leaf(dense.data(), p, trees[t].data(), places.data(), count,
-                        [&](uint32_t place, int32_t leaf) { out[place * width] += values[leaf]; });
-        }
-      }
-    });
-    return true;
-  });
+  const bool is_finite =
+      run(threads, [&](Crew& crew) { return add_trees(rows, trees, first, width, scores.data(), crew); });
   const size_t shape[2] = {rows.n_rows, width};
-  return nb::make_tuple(to_numpy<2>(std::move(scores), shape), is_finite.load());
+  return nb::make_tuple(to_numpy<2>(std::move(scores), shape), is_finite);
 }
 
 // Contributions of columns to what trees say of rows, rows x columns x width, and the means of the trees, width. Values

@@ -10,8 +10,10 @@ import pytest
 from scipy.special import expit, softmax
 
 import certifit as cf
+from certifit.data.source import Block
 from certifit.models.boosting import model as boosting_model
 from certifit.models.boosting.draws import columns_of_round, rows_of_round
+from certifit.runtime import core
 from tests.models.boosting.test_boosting import FAMILIES, leaf_of, problem
 
 
@@ -225,3 +227,53 @@ def test_the_dependence_on_a_column_is_one_curve_for_all_rows_where_trees_are_st
     trees = cf.GradientBoostingRegressor(30, max_leaf_nodes=6, min_samples_leaf=5).fit(X, y)
     curves = cf.DependenceDisplay.from_estimator(trees, X, 0, grid_points=20).curves
     assert np.ptp(curves - curves[:, :1], axis=0).max() > 0.1  # y has x0 x1
+
+
+# Many rows are led by masks of leaves, few from node to node: all of them where leaves or thresholds are too many.
+LED = {
+    "masks": {},
+    "levels": {"categorical_features": [1]},
+    "more trees than are masked at once": {"n_estimators": 180, "max_leaf_nodes": 3},  # of three classes
+    "many leaves": {"max_leaf_nodes": 90, "min_samples_leaf": 2},
+    "many thresholds": {"n_estimators": 40, "min_samples_leaf": 5, "warm_start": True},
+}
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")  # of the trees of other rows
+@pytest.mark.parametrize("asked", LED.values(), ids=LED)
+def test_many_rows_at_once_have_the_bits_of_few(asked):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=700), rng.integers(0, 6, 700), rng.normal(size=700).round(1), np.ones(700)])
+    score = X[:, 0] * (X[:, 1] % 3) + X[:, 2] + 0.3 * rng.normal(size=700)
+    X[::7, 2] = np.nan
+    new = X[rng.integers(0, 700, 5000)]
+    new[:, 0] = np.where(rng.random(5000) < 0.5, new[:, 0], np.nextafter(new[:, 0], np.inf))
+    new[::50, 1] = 9.0  # a level that no row had
+    new[::11, 0] = np.nan
+    for y in (score, np.digitize(score, [-1.0, 1.0])):
+        kind = cf.GradientBoostingRegressor if y is score else cf.GradientBoostingClassifier
+        model = kind(**{"n_estimators": 12, **asked}).fit(X, y)
+        if model.warm_start:  # bins of other rows
+            model.set_params(n_estimators=80).fit(X + np.array([0.01, 0, 0, 0]), y)
+            state = model.boosting_
+            assert len(np.unique(state.threshold[(state.left > 0) & (state.feature == 0)])) > 254
+        answer = model.predict if y is score else model.predict_proba
+        few = np.concatenate([answer(part) for part in np.array_split(new, 5)])
+        assert np.array_equal(answer(new), few)
+        with cf.threads(3):
+            assert np.array_equal(answer(new), few)
+        bad = new.copy()
+        bad[4321, 3] = np.inf  # a column that no tree asks for
+        with pytest.raises(ValueError, match="4321"):
+            answer(bad)
+
+
+def test_nodes_that_share_a_child_are_led_from_node_to_node():
+    X = np.linspace(0, 1, 4000)[:, None]
+    n, rows = 61, Block(X, None, None).rows
+    left = np.array([2 * ((k + 1) // 2) + 1 if k < n - 2 else 0 for k in range(n)])  # both of a pair: 2^30 paths
+    ends, feature, value = np.array([0, n]), np.zeros(n, dtype=np.int64), np.arange(n, dtype=float)
+    tree = (ends, feature, left, np.full(n, 0.5), np.zeros(n, dtype=np.uint8), None, None, value, 1, 0, 1, 1)
+    many, _ = core.add_trees(rows, *tree)
+    few, _ = core.add_trees(Block(X[:100], None, None).rows, *tree)
+    assert np.array_equal(many[:100], few) and set(many.ravel()) <= set(value)
