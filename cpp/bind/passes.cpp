@@ -1,6 +1,7 @@
 #include "../passes/column_sizes.hpp"
 #include "../passes/entries.hpp"
 #include "../passes/gram.hpp"
+#include "../passes/number_facts.hpp"
 #include "../passes/project.hpp"
 #include "../passes/residual.hpp"
 #include "rows.hpp"
@@ -100,10 +101,25 @@ bool is_canonical_csr_py(AnyArray indices, AnyArray offsets, size_t n_columns, i
   });
 }
 
+using Keys = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+nb::object number_facts_py(Matrix x, Keys keys) {
+  const size_t n = x.shape(0), m = x.shape(1);
+  check(m > 0, "number_facts needs at least one number of every line");
+  check(keys.shape(0) == n || keys.shape(0) == 1, "keys must have one line, or as many as x");
+  check_size("keys", keys.shape(1), m);
+  const size_t stride = keys.shape(0) == 1 ? 0 : m;
+  NumberFacts facts = run(1, [&](Crew&) { return number_facts(x.data(), n, m, keys.data(), stride); });
+  return nb::make_tuple(array_of(std::move(facts.lower)), array_of(std::move(facts.upper)),
+                        array_of(std::move(facts.mean)), array_of(std::move(facts.squares)),
+                        array_of(std::move(facts.fingerprint)));
+}
+
 }  // namespace
 
 void bind_passes(nb::module_& m) {
   m.def("column_sizes", column_sizes_py, "x"_a);
+  m.def("number_facts", number_facts_py, "x"_a.noconvert(), "keys"_a.noconvert());
   m.def("column_shifts", column_shifts_py, "x"_a, "scale"_a.noconvert(), "exact"_a);
   m.def("gram", gram_py, "x"_a, "y"_a.noconvert().none(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a,

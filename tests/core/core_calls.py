@@ -159,6 +159,13 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, **numbers, "y_scale": 1.0, "intercept": 0.5, "threads": threads(rng)}
 
 
+@call("number_facts")
+def _(rng: Rng) -> Arguments:
+    n, m = int(rng.integers(1, 5)), int(rng.integers(1, 600))
+    keys = rng.integers(0, 1 << 63, size=(n if rng.random() < 0.5 else 1, m), dtype=np.uint64)
+    return {"x": rng.normal(size=(n, m)), "keys": keys}
+
+
 @call("project")
 def _(rng: Rng) -> Arguments:
     x, _, d = rows(rng)

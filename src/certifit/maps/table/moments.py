@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST
 from certifit.maps.table.reading import as_text
+from certifit.runtime import core
 
 WORD = 1 << 64
 PIECE = 8192  # rows whose intermediate results stay in the cache
@@ -89,11 +90,14 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
     if not len(values) or (valid is not None and not valid.any()):
         return NumberMoments(counts={}, few={})
     stand_in = values[0] if valid is None else values[np.argmax(valid)]
-    pieces = [
-        _piece(_filled(values[p], _part(valid, p), stand_in), _part(valid, p), keys[p], _part(weight, p))
-        for p in _pieces(len(values))
-    ]
-    columns = np.array(pieces, dtype=object).T
+    plain = values.dtype == np.float64 and valid is None and weight is None
+    columns = _plain_pieces(values, keys) if plain else None
+    if columns is None:
+        pieces = [
+            _piece(_filled(values[p], _part(valid, p), stand_in), _part(valid, p), keys[p], _part(weight, p))
+            for p in _pieces(len(values))
+        ]
+        columns = np.array(pieces, dtype=object).T
     lower, upper = columns[1].min(), columns[2].max()
     weights, means, squares = columns[3:6].astype(np.float64)
     total = float(weights.sum())
@@ -128,21 +132,23 @@ def moments_of_columns(X: Array, keys: Array, weight: Array | None) -> list[Numb
     lower, upper, n_rows = X.min(axis=1), X.max(axis=1), X.shape[1]
     total = float(n_rows if weight is None else weight.sum())
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = (X if weight is None else X * weight).sum(axis=1) / total
+        if weight is None:
+            *_, mean, squares, fingerprints = core.number_facts(X, keys[None])
+        else:
+            mean = (X * weight).sum(axis=1) / total
         if not np.isfinite(mean).all():  # weights that make a sum overflow
             return [moments(x, None, keys, weight) for x in X]
-        mean = np.minimum(np.maximum(mean, lower), upper)
-        about = X - mean[:, None]
-        about *= about
         if weight is not None:
+            mean = np.minimum(np.maximum(mean, lower), upper)
+            about = X - mean[:, None]
+            about *= about
             about *= weight
-        squares = about.sum(axis=1)
+            squares, fingerprints = about.sum(axis=1), _fingerprint((X + 0.0).view(np.uint64), keys)
     is_whole = np.asarray((np.rint(X) == X).all(axis=1))
     is_narrow = is_whole & (upper - lower <= _WIDEST_RANGE) & (np.maximum(-lower, upper) < _LARGEST_WHOLE)
     is_increasing = np.asarray((X[:, 1:] > X[:, :-1]).all(axis=1))
     first_rows = np.sort(X[:, :_FIRST_ROWS], axis=1)
     are_many = np.count_nonzero(np.diff(first_rows, axis=1), axis=1) >= FEWEST
-    fingerprints = _fingerprint((X + 0.0).view(np.uint64), keys)
     return [
         NumberMoments(
             count=n_rows,
@@ -161,6 +167,20 @@ def moments_of_columns(X: Array, keys: Array, weight: Array | None) -> list[Numb
         )
         for j in range(len(X))
     ]
+
+
+def _plain_pieces(values: Array, keys: Array) -> Array | None:
+    """What `_piece` gives of every piece, of all pieces together; None where a sum overflows."""
+    n_whole = len(values) // PIECE * PIECE
+    parts = []
+    for begin, end, length in ((0, n_whole, PIECE), (n_whole, len(values), len(values) - n_whole)):
+        if begin < end:
+            lines = (np.ascontiguousarray(part[begin:end]).reshape(-1, length) for part in (values, keys))
+            lower, upper, mean, squares, fingerprint = core.number_facts(*lines)
+            count = np.full(len(lower), length)
+            parts.append([count, lower, upper, count.astype(np.float64), mean, squares, fingerprint])
+    columns = np.array([np.concatenate(column).astype(object) for column in zip(*parts, strict=True)], dtype=object)
+    return columns if np.isfinite(columns[4].astype(np.float64)).all() else None
 
 
 def _piece(
