@@ -76,6 +76,7 @@ REPLAYED = (  # cases with a finding once
     ("PCA by rows", 9500, 48609),  # a probe that lies partly in the span, added to it as if it were all outside
     ("HuberRegressor", 9500, 22750),  # 0 in units beyond float64, with a warning
     ("LinearRegression", 9700, 782),  # rows whose weights differ by 1e130: a system with squares of that, and an error
+    ("LinearSVC", 52000, 19769),  # products of rows beyond float64, whose eigenvalues LAPACK does not find
     ("SVR", 9700, 11078),  # costs that underflow, taken for an exact fit
     ("LogisticRegression", 9700, 30539),  # a loss of e^-300 beside a score of 300: a fault of the reference
     ("PCA by rows", 9700, 34499),  # columns of zeros that set the unit of others of 1e-286

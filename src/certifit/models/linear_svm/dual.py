@@ -199,7 +199,9 @@ def alpha_units(task: LinearTask, value: float) -> float:
 
 def interior_point(task: LinearTask, machine: Machine, enough: float, most: int, told: Told) -> Point:
     """Steps along the central path of the hinge; its columns are as many as rows where there are fewer of these."""
-    rows = task if task.n_columns <= task.n_points else Products.of(_among(task, np.arange(task.n_points)))
+    products = None if task.n_columns <= task.n_points else _among(task, np.arange(task.n_points))
+    # Products beyond float64 have no eigenvalues.
+    rows = task if products is None or not np.isfinite(products).all() else Products.of(products)
     path = CentralPath(rows, machine)
     best = point_of(task, machine, path.a)
     for _ in range(most):
