@@ -1,11 +1,13 @@
 """Tables of unlike shapes: small, wide, long, and texts; through Python and through the command line.
 
     python -m benchmarks.shapes [SHAPE ...] [--large] [--data ../shared/data] [--out FILE.jsonl]
+    python -m benchmarks.shapes --curves FILE.svg [--out FILE.jsonl]
 
 Through Python: one fit or search of certifit and of scikit-learn, the minimum of some turns. Through the command line:
-`certifit fit`, its report and certificate included, and `benchmarks/shapes_script.py`, which compares scikit-learn's
-models of the same kinds by ten folds. Every figure is of a process of its own: CPU and wall seconds, peak memory (of
-the command line with its imports; of Python without their time). --large adds 1e6 x 50 and 1e7 x 20.
+`certifit fit`, its report and certificate included, and `benchmarks/shapes_script.py`, which compares those models of
+scikit-learn that `certifit fit` compared, by ten folds. Every figure is of a process of its own: CPU and wall seconds,
+peak memory (of the command line with its imports; of Python without their time). --large adds 1e6 x 50, 1e7 x 20 and
+the CSV files of 1e6 rows. --curves draws what `certifit fit` costs against rows, columns and classes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,11 +36,11 @@ class Shape:
     """A table. write: makes it as a file in a folder. task: what Python fits, by library. turns: runs, of which the
     quickest is told.
 
-    goal: what the script compares models of; None: the command line is not raced on it.
+    task None: Python is not raced on it. goal: what the script compares models of; None: the command line is not.
     """
 
     write: Callable[[Path, Path], Path]
-    task: Callable[[Path], dict[str, Callable[[], Any]]]
+    task: Callable[[Path], dict[str, Callable[[], Any]]] | None
     goal: str | None = None
     options: tuple[str, ...] = ()
     turns: int = 3
@@ -115,6 +117,29 @@ def sentences(folder: Path, data: Path) -> Path:
     text, label = table.column_names[:2] if table.schema.field(0).type == pa.string() else table.column_names[1::-1]
     pq.write_table(pa.table({"text": table[text], "y": table[label].cast(pa.string())}), folder / "table.parquet")
     return folder / "table.parquet"
+
+
+def mixed(is_classes: bool, n_rows: int = 1_000_000) -> Callable[[Path, Path], Path]:
+    """18 numbers, a category, a flag; a quantity or two classes."""
+
+    def write(folder: Path, data: Path) -> Path:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        random = np.random.default_rng(0)
+        X, kind, flag = (
+            random.standard_normal((n_rows, 18)).round(4),
+            random.integers(0, 8, n_rows),
+            random.random(n_rows) < 0.3,
+        )
+        score = 0.5 * X[:, :6].sum(axis=1) + 0.2 * kind + flag
+        columns = {f"x{j}": X[:, j] for j in range(18)} | {"kind": np.array(list("abcdefgh"))[kind], "flag": flag}
+        noisy = score + (random.logistic(size=n_rows) if is_classes else random.standard_normal(n_rows))
+        columns["y"] = np.where(noisy > 1, "yes", "no") if is_classes else noisy.round(4)
+        csv.write_csv(pa.table(columns), folder / "table.csv")
+        return folder / "table.csv"
+
+    return write
 
 
 def _columns(path: Path) -> tuple[Any, Any]:
@@ -207,16 +232,20 @@ SHAPES = {
     "2,000 x 100": Shape(quantity(2000, 100), ridge_search, "quantity", turns=5),
     "80 x 2,300, 4 classes": Shape(classes(80, 2300, 4), logistic_search, "classes", ("--task", "classes")),
     "80 x 100, 4 classes": Shape(classes(80, 100, 4), logistic_search, "classes", ("--task", "classes")),
+    "80 x 200, 4 classes": Shape(classes(80, 200, 4), logistic_search, "classes", ("--task", "classes")),
     "80 x 400, 4 classes": Shape(classes(80, 400, 4), logistic_search, "classes", ("--task", "classes")),
     "500 x 20,000": Shape(quantity(500, 20_000, "parquet"), ridge),
     "10,000 sentences": Shape(sentences, words, "texts", ("--model", "logistic", "--texts", "text")),
     "1e6 x 50": Shape(quantity(1_000_000, 50, "parquet"), least_squares, "quantity", turns=30, is_large=True),
+    "1e6 rows of CSV": Shape(mixed(False), None, "quantity", is_large=True),
+    "1e6 rows of CSV, 2 classes": Shape(mixed(True), None, "classes", is_large=True),
     "1e7 x 20, Parquet": Shape(quantity(10_000_000, 20, "parquet"), from_parquet, is_large=True),
 }
 
 
 def timed(shape: Shape, path: Path, library: str) -> tuple[float, float]:
     """CPU and wall seconds of the quickest turn, after one that warms up."""
+    assert shape.task is not None
     work = shape.task(path)[library]
     best = (np.inf, np.inf)
     for turn in range(shape.turns + 1):
@@ -239,12 +268,28 @@ def in_python(name: str, path: Path, library: str) -> Cell:
 
 
 def on_command_line(name: str, path: Path, library: str) -> Cell:
-    """`certifit fit`, or the script."""
+    """`certifit fit`, or the script with the models that it compared just before."""
     shape = SHAPES[name]
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.shapes_script", str(path), "y", str(shape.goal)]
     if library == OURS:
-        out = str(path.parent / "report")
-        command = [sys.executable, "-m", "certifit", "fit", str(path), "-t", "y", "-o", out, *shape.options]
+        return command_line(name, path, shape.options)
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.shapes_script", str(path), "y", str(shape.goal)]
+    return watched(name, THEIRS, [*command, ";".join(compared(path))])
+
+
+def command_line(name: str, path: Path, options: Sequence[str]) -> Cell:
+    """`certifit fit` of a table, its report in the folder beside it."""
+    out = str(path.parent / "report")
+    return watched(name, OURS, [sys.executable, "-m", "certifit", "fit", str(path), "-t", "y", "-o", out, *options])
+
+
+def compared(path: Path) -> list[str]:
+    """The models that `certifit fit` has compared, by its report."""
+    report = json.loads((path.parent / "report" / "report.json").read_text())
+    return [str(row["name"]) for row in report["validation"]["rows"]]
+
+
+def watched(name: str, library: str, command: Sequence[str]) -> Cell:
+    """A command of its own."""
     begin = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
@@ -268,12 +313,18 @@ def main() -> None:
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--curves", type=Path, metavar="FILE.svg", help="draw the cost against the size instead")
     parser.add_argument("--cell", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
         name, library, path = options.cell
         took = timed(SHAPES[name], Path(path), library)
         print(json.dumps([*took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+        return
+    if options.curves:
+        from .shapes_curves import run
+
+        run(options.curves, options.out)
         return
     if unknown := set(options.shapes) - set(SHAPES):
         parser.error(f"unknown {sorted(unknown)}. Shapes are {'; '.join(SHAPES)}.")
@@ -284,7 +335,9 @@ def main() -> None:
             except FileNotFoundError as error:
                 print(f"{name}: left out, {error.filename} is not there (--data).")
                 continue
-            ways = [in_python] if SHAPES[name].goal is None else [in_python, on_command_line]
+            shape = SHAPES[name]
+            ways = [in_python] if shape.task is not None else []
+            ways += [on_command_line] if shape.goal is not None else []
             for cell in (way(name, path, library) for way in ways for library in (OURS, THEIRS)):
                 print(shown(cell), flush=True)
                 if options.out:
