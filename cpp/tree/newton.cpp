@@ -71,11 +71,11 @@ class Grower {
     Leaf root{0, 0, 0, order_.size(), {{}, {}, order_.size()}, nowhere, {}};
     if (packed_.is_legal() && plan_.max_leaves > 1 && can_split(root)) {
       pack();
-      root.histogram = take();
-      add_rows(root);
-      const Cell* cells = histograms_[root.histogram].data();
-      for (size_t code = 0; code <= rows_.columns.n_bins[rows_.columns.tried[0]]; ++code)
-        root.searched.sum += cells[code];
+      for (const uint32_t row : order_) root.searched.sum += terms_[row];
+      if (!is_few(root)) {
+        root.histogram = take();
+        add_rows(root);
+      }
       search({&root});
     }
     offer(root);
@@ -154,11 +154,24 @@ class Grower {
 
   size_t n_shares(size_t n_cells) const { return std::clamp<size_t>(n_cells / shared_cells, 1, crew_.n_threads()); }
 
+  bool is_few(const Leaf& leaf) const { return leaf.size() < search_.few_rows(); }
+
+  // Leaves of few rows by these, which leave their histograms; others by their histograms.
   void search(const std::vector<Leaf*>& leaves) {
     std::vector<NewtonAsked> asked;
-    for (const Leaf* leaf : leaves) asked.push_back({histograms_[leaf->histogram].data(), leaf->searched});
+    std::vector<Leaf*> by_histogram;
+    for (Leaf* leaf : leaves) {
+      if (is_few(*leaf)) {
+        leaf->split = search_.best_by_rows(rows_.by_column, rows_.n_rows, order_.data() + leaf->begin, terms_.get(),
+                                           leaf->searched, crew_);
+        give_back(*leaf);
+      } else {
+        asked.push_back({histograms_[leaf->histogram].data(), leaf->searched});
+        by_histogram.push_back(leaf);
+      }
+    }
     const std::vector<NewtonSplit> splits = search_.best(asked, crew_);
-    for (size_t k = 0; k < leaves.size(); ++k) leaves[k]->split = splits[k];
+    for (size_t k = 0; k < splits.size(); ++k) by_histogram[k]->split = splits[k];
   }
 
   struct Open {
@@ -199,14 +212,16 @@ class Grower {
     }
     const size_t few = sides[0].size() <= sides[1].size() ? 0 : 1;
     Leaf &small = sides[few], &large = sides[1 - few];
-    if (is_searched && can_split(large)) {  // the smaller one is summed, the larger one is what remains
-      small.histogram = take();
-      add_rows(small);
-      large.histogram = leaf.histogram;
-      leaf.histogram = nowhere;
-      Cell* whole = histograms_[large.histogram].data();
-      const Cell* part = histograms_[small.histogram].data();
-      for (size_t k = 0; k < n_cells_; ++k) whole[k] = whole[k] - part[k];
+    if (is_searched && can_split(large)) {
+      if (!is_few(large)) {  // the smaller one is summed, the larger one is what remains
+        small.histogram = take();
+        add_rows(small);
+        large.histogram = leaf.histogram;
+        leaf.histogram = nowhere;
+        Cell* whole = histograms_[large.histogram].data();
+        const Cell* part = histograms_[small.histogram].data();
+        for (size_t k = 0; k < n_cells_; ++k) whole[k] = whole[k] - part[k];
+      }
       search(can_split(small) ? std::vector<Leaf*>{&large, &small} : std::vector<Leaf*>{&large});
     }
     give_back(leaf);

@@ -123,5 +123,9 @@ def test_models_whose_folds_would_be_slow_are_named_and_left_out():
     assert set(kinds) - set(few) >= {"kernel-ridge", "local", "regression-network"}
     assert "100,000 rows and 20 columns" in note and "--model kernel-ridge" in note
     assert choice.affordable(kinds, 10**9, 1000)[0] == ("linear", "ridge", "lasso")
+    of_classes = models.COMPARED["classes"]  # a round of boosting has a tree per class
+    assert "boosting" in choice.affordable(of_classes, 1000, 20, 8)[0]
+    few, (note,) = choice.affordable(of_classes, 1000, 20, 200)
+    assert "boosting" not in few and "1,000 rows, 20 columns and 200 classes: gradient boosting" in note
     asked = Choice.of("kernel-ridge")
     assert asked.affordable(("kernel-ridge",), 10**6, 20) == (("kernel-ridge",), [])

@@ -288,3 +288,18 @@ def test_labels_must_be_distinct_and_known():
         codes({"y": column([1, 2, 5], "y")}, [1, 2])
     with pytest.raises(ValueError, match="Row 1 of y is 'c'"):
         codes({"y": column(["a", "c"], "y")}, ["a", "b"])
+
+
+@pytest.mark.parametrize("kind", ["numpy", "object"])
+def test_many_texts_are_found_apart_as_few_are(kind):
+    texts = np.random.default_rng(2).choice(["no", "yes", ""], 12_000).tolist()
+    known, (place,) = codes({"y": column(KINDS[kind](texts), "y")})
+    assert known == ("", "no", "yes") and [known[i] for i in place] == texts
+    texts[11_000] = "what"
+    with pytest.raises(ValueError, match="Row 11000 of y is 'what'"):
+        codes({"y": column(KINDS[kind](texts), "y")}, ["no", "yes", ""])
+
+
+def test_many_labels_of_two_types_do_not_mix():
+    with pytest.raises(TypeError, match="Labels of types int, str have no order"):
+        codes({"y": column(np.array([1, "a"] * 6000, dtype=object), "y")})

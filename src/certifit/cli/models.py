@@ -79,9 +79,9 @@ class Candidate:
         return self.estimator if self.rule is None else CrossValidated(self.estimator, rule=self.rule)
 
 
-def _is_slow(command: Command, n_rows: int, n_columns: int) -> bool:
+def _is_slow(command: Command, n_rows: int, n_columns: int, n_classes: int) -> bool:
     most = MOST_WORK[command.simplicity] if command.most_work is None else command.most_work
-    return command.work is not None and command.work(n_rows, n_columns) > most
+    return command.work_of(n_rows, n_columns, n_classes) > most
 
 
 def _place(simplicity: Simplicity) -> int:
@@ -203,18 +203,20 @@ class Choice:
         offsets = {name for name in OFFSETS if shared.get(name)}
         return tuple(kind for kind in compared if offsets.issubset(KINDS[kind].takes)) or compared
 
-    def affordable(self, kinds: Sequence[str], n_rows: int, n_columns: int) -> tuple[tuple[str, ...], list[str]]:
+    def affordable(
+        self, kinds: Sequence[str], n_rows: int, n_columns: int, n_classes: int = 0
+    ) -> tuple[tuple[str, ...], list[str]]:
         """Of models that are compared those whose folds are quick enough unasked, and a note on the others."""
         if self.kind != AUTO:
             return tuple(kinds), []
-        slow = [kind for kind in kinds if _is_slow(KINDS[kind].command, n_rows, n_columns)]
+        slow = [kind for kind in kinds if _is_slow(KINDS[kind].command, n_rows, n_columns, n_classes)]
         if not slow:
             return tuple(kinds), []
         labels = _and([KINDS[kind].command.label for kind in slow])
-        note = (
-            f"Not compared, for its folds would be slow on {n_rows:,} rows and {n_columns:,} columns: {labels}. To fit "
-            f"one, say --model {' or --model '.join(slow)}."
-        )
+        size = f"{n_rows:,} rows and {n_columns:,} columns"
+        size = f"{n_rows:,} rows, {n_columns:,} columns and {n_classes:,} classes" if n_classes > 2 else size
+        asking = f"To fit one, say --model {' or --model '.join(slow)}."
+        note = f"Not compared, for its folds would be slow on {size}: {labels}. {asking}"
         note = note if len(slow) == 1 else note.replace("its", "their", 1)
         return tuple(kind for kind in kinds if kind not in slow), [note]
 

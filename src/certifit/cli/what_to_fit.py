@@ -84,7 +84,8 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
 
 def affordable(choice: Choice, setting: Setting) -> Setting:
     """The same without the models that auto would compare, were their folds not slow."""
-    kinds, notes = choice.affordable(setting.kinds, setting.rows.n_rows or 0, setting.rows.n_features)
+    n_classes = 0 if setting.classes is None else len(setting.classes)
+    kinds, notes = choice.affordable(setting.kinds, setting.rows.n_rows or 0, setting.rows.n_features, n_classes)
     return replace(setting, kinds=kinds, notes=[*setting.notes, *notes])
 
 
@@ -363,8 +364,9 @@ def validated(
 def _affordable_refits(setting: Setting) -> int:
     """How many refits of the slowest model stay within the work that nobody asked for."""
     n_rows, n_columns = max(setting.rows.n_rows or 0, 1), max(setting.rows.n_features, 1)
-    works = [work(n_rows, n_columns) for kind in setting.kinds if (work := KINDS[kind].command.work) is not None]
-    return int(FREE_WORK / max(works)) if works else sys.maxsize
+    n_classes = 0 if setting.classes is None else len(setting.classes)
+    most = max(KINDS[kind].command.work_of(n_rows, n_columns, n_classes) for kind in setting.kinds)
+    return int(FREE_WORK / most) if most else sys.maxsize
 
 
 def _has_sums(model: Any, setting: Setting) -> bool:

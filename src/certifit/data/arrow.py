@@ -55,6 +55,10 @@ class ArrowSource(Source):
         self.view = View.of(roles)
         self.open_batches = open_batches
         self.schema = schema
+        # Once: folds ask again and again, and fields of many columns take long to look at.
+        self._readings = {
+            field.name: field.metadata[READING].decode() for field in schema if READING in (field.metadata or {})
+        }
         self.set_names([name for name in schema.names if name not in roles.columns()] if columns is None else columns)
         self.named = True
         self.target = target or "y"
@@ -64,9 +68,8 @@ class ArrowSource(Source):
     @property
     def readings(self) -> dict[str, str]:
         """Columns whose cells were not written plainly, and the word for how: "decimal-comma", "day-first"."""
-        names = set(self.names)
-        fields = [field for field in self.schema if field.name in names]
-        return {field.name: field.metadata[READING].decode() for field in fields if READING in (field.metadata or {})}
+        names = set(self.names) if self._readings else set()
+        return {name: word for name, word in self._readings.items() if name in names}
 
     @property
     def in_memory(self) -> bool:

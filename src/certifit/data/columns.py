@@ -32,6 +32,9 @@ class Segment(Protocol):
     def part(self, begin: int, end: int) -> Segment:
         """Rows [begin, end)."""
 
+    def taken(self, places: Array, n_rows: int) -> Segment:
+        """Some of the n_rows rows, copied."""
+
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
 
@@ -72,6 +75,10 @@ class Dense:
         """Rows [begin, end)."""
         return Dense(self.values[begin:end])
 
+    def taken(self, places: Array, n_rows: int) -> Dense:
+        """Some of the rows, as float64."""
+        return Dense(np.asarray(self.values[places], dtype=np.float64))
+
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
         return ("dense", self.values)
@@ -94,6 +101,14 @@ class Number:
         """Rows [begin, end)."""
         values = self.values.part(begin) if isinstance(self.values, Bits) else self.values[begin:end]
         return replace(self, values=values, valid=None if self.valid is None else self.valid.part(begin))
+
+    def taken(self, places: Array, n_rows: int) -> Dense:
+        """Some of the rows, as float64 without gaps."""
+        values = self.values.to_bool(n_rows) if isinstance(self.values, Bits) else self.values
+        out = np.asarray(values[places], dtype=np.float64)
+        if self.valid is not None:
+            out[~self.valid.to_bool(n_rows)[places]] = self.fill
+        return Dense(out[:, None])
 
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
@@ -123,6 +138,10 @@ class Missing:
         """Rows [begin, end)."""
         return replace(self, valid=None if self.valid is None else self.valid.part(begin))
 
+    def taken(self, places: Array, n_rows: int) -> Dense:
+        """Some of the rows, as float64."""
+        return Dense(self.dense(n_rows)[places])
+
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
         return ("missing", None, 0) if self.valid is None else ("missing", self.valid.data, self.valid.offset)
@@ -149,12 +168,12 @@ class Codes:
         valid = None if self.valid is None else self.valid.part(begin)
         return replace(self, codes=self.codes[begin:end], valid=valid)
 
-    def taken(self, rows: Array) -> Codes:
-        """The rows where `rows` is True."""
+    def taken(self, places: Array, n_rows: int) -> Codes:
+        """Some of the rows."""
         valid = None
         if self.valid is not None:
-            valid = Bits(np.packbits(self.valid.to_bool(len(rows))[rows], bitorder="little"))
-        return replace(self, codes=self.codes[rows], valid=valid)
+            valid = Bits(np.packbits(self.valid.to_bool(n_rows)[places], bitorder="little"))
+        return replace(self, codes=self.codes[places], valid=valid)
 
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
@@ -187,9 +206,9 @@ class Csr:
         """Rows [begin, end)."""
         return Csr(self.rows[begin:end])
 
-    def taken(self, rows: Array) -> Csr:
-        """The rows where `rows` is True."""
-        return Csr(self.rows[rows])
+    def taken(self, places: Array, n_rows: int) -> Csr:
+        """Some of the rows."""
+        return Csr(self.rows[places])
 
     def core(self) -> tuple[Any, ...]:
         """As the compiled core takes it."""
@@ -214,12 +233,8 @@ class Columns:
 
     def taken(self, rows: Array) -> Columns:
         """The rows where `rows` is True, copied."""
-        n_rows = self.shape[0]
-        segments: list[Segment] = [
-            part.taken(rows) if isinstance(part, Codes | Csr) else Dense(part.dense(n_rows)[rows])
-            for part in self.segments
-        ]
-        return Columns(segments, int(np.count_nonzero(rows)))
+        places = np.flatnonzero(rows)  # once: a mask would be read anew for every column
+        return Columns([part.taken(places, self.shape[0]) for part in self.segments], len(places))
 
     def some(self, columns: Array) -> Array:
         """Some columns, ascending, expanded: rows x columns of float64."""

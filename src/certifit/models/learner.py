@@ -373,8 +373,9 @@ class Command:
     why it is taken where it does nearly as well as the best. reads_counts: its columns are flags or counts, such as
     words; counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so
     many rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
-    `auto` compares it; None: what suits its simplicity. compared_in: the model of models that `auto` puts it into, by
-    its key and with these parameters; None: it is compared as it is.
+    `auto` compares it; None: what suits its simplicity. class_work: of more than two classes, where these take longer.
+    compared_in: the model of models that `auto` puts it into, by its key and with these parameters; None: it is
+    compared as it is.
     """
 
     name: str
@@ -394,6 +395,13 @@ class Command:
     work: Callable[[int, int], float] | None = None
     most_work: float | None = None
     compared_in: tuple[str, Mapping[str, object]] | None = None
+    class_work: Callable[[int, int, int], float] | None = None
+
+    def work_of(self, n_rows: int, n_columns: int, n_classes: int = 0) -> float:
+        """Nanoseconds of a fit; 0 where it is a few passes over the rows."""
+        if self.class_work is not None and n_classes > 2:
+            return self.class_work(n_rows, n_columns, n_classes)
+        return 0.0 if self.work is None else self.work(n_rows, n_columns)
 
 
 # What the lines of objectives are made of. A fit, a model file and a report print the same text.

@@ -329,6 +329,7 @@ def test_folds_try_no_more_rounds_than_there_are_rows():
     assert rounds_tried(30, 5) == (10, 25, 50)
     assert rounds_tried(120, 5) == (10, 25, 50, 100)
     assert rounds_tried(5000, 5)[-1] == 400
+    assert rounds_tried(5000, 5, n_trees=40)[-1] == 200  # a tree per class
     assert rounds_tried(10_000_000, 50)[-1] == 200  # where a round takes long
     assert rounds_tried(None, 5)[-1] == 400
     assert stumps_tried(80) == (10, 25, 50)

@@ -250,6 +250,9 @@ def test_every_tree_on_bins_is_grown_from_parts_with_the_bits_of_memory(made, ta
         lambda: cf.GradientBoostingRegressor(2, family="quantile", quantile=0.8, max_leaf_nodes=9),
         lambda: cf.GradientBoostingRegressor(3, growth="depth", max_depth=4, monotonic_cst={"x0": 1, "x2": -1}, l2=2.0),
         lambda: cf.GradientBoostingRegressor(2, max_leaf_nodes=None, min_samples_leaf=150, max_features=0.5),
+        # leaves of few rows: in memory they are searched by these, in passes by histograms
+        lambda: cf.GradientBoostingRegressor(1, max_leaf_nodes=200, min_samples_leaf=3, categorical_features=["x2"]),
+        lambda: cf.GradientBoostingRegressor(1, max_leaf_nodes=200, min_samples_leaf=3, monotonic_cst={"x0": 1}),
     ],
 )
 def test_every_way_to_grow_gives_the_bits_of_memory(made, tmp_path, passes):

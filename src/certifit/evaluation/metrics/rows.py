@@ -16,6 +16,7 @@ from certifit.data.columns import Array
 
 _WHOLE = "iub"  # kinds of whole numbers
 _WIDEST_RANGE = 65_536
+_MANY_ROWS = 10_000  # whose texts Arrow finds apart faster than a loop
 
 
 def column(values: Any, name: str) -> Array:
@@ -102,6 +103,9 @@ def _places(name: str, values: Array, place: dict[Any, int]) -> Array:
     if values.dtype.kind in _WHOLE and (offset := _offset(values)) is not None:
         lower, above = offset
         places = np.array([place.get(label, -1) for label in range(lower, lower + int(above.max()) + 1)])[above]
+    elif (texts := _texts(values)) is not None:
+        distinct, places_of_text = texts
+        places = np.array([place.get(text, -1) for text in distinct], dtype=np.intp)[places_of_text]
     else:
         places = np.fromiter((place.get(label, -1) for label in _scalars(values)), np.intp, len(values))
     if places.min() < 0:
@@ -111,7 +115,24 @@ def _places(name: str, values: Array, place: dict[Any, int]) -> Array:
     return places
 
 
+def _texts(values: Array) -> tuple[list[str], Array] | None:
+    """Distinct texts, and for every row the place of its own among them; None of few rows, or not of texts alone."""
+    if values.dtype.kind not in "UO" or len(values) < _MANY_ROWS:
+        return None
+    import pyarrow as pa
+
+    try:
+        texts = pa.array(values).dictionary_encode()
+    except pa.ArrowException:  # labels of several types
+        return None
+    if not pa.types.is_string(texts.type.value_type) or texts.null_count:
+        return None
+    return texts.dictionary.to_pylist(), texts.indices.to_numpy()
+
+
 def _distinct(values: Array) -> set[Any]:
+    if (texts := _texts(values)) is not None:
+        return set(texts[0])
     if values.dtype.kind not in _WHOLE or (offset := _offset(values)) is None:
         return set(_scalars(values))
     lower, above = offset

@@ -78,19 +78,19 @@ def _round(n_rows: int, n_columns: int) -> float:
     return n_columns * (3.0 * n_rows + 7.6 * n_bins * n_leaves) + 30.0 * n_rows
 
 
-def rounds_tried(n_rows: int | None, n_columns: int) -> tuple[int, ...]:
+def rounds_tried(n_rows: int | None, n_columns: int, n_trees: int = 1) -> tuple[int, ...]:
     """The numbers of rounds that folds choose from: fewer where a round takes long, and none above that of the rows.
 
-    n_rows: None where it is not known.
+    n_rows: None where it is not known. n_trees: of a round.
     """
     n_rows = n_rows or SOME_ROWS
-    most = min(max(FEWEST_ROUNDS, QUICK / _round(n_rows, n_columns)), max(n_rows, FOR_FEW_ROWS))
+    most = min(max(FEWEST_ROUNDS, QUICK / (n_trees * _round(n_rows, n_columns))), max(n_rows, FOR_FEW_ROWS))
     return tuple(n_rounds for n_rounds in ROUNDS if n_rounds <= most)
 
 
-def _work(n_rows: int, n_columns: int) -> float:
-    """As many rounds as folds try."""
-    return rounds_tried(n_rows, n_columns)[-1] * _round(n_rows, n_columns)
+def _work(n_rows: int, n_columns: int, n_trees: int = 1) -> float:
+    """As many rounds as folds try, each of so many trees: one per class of more than two."""
+    return rounds_tried(n_rows, n_columns, n_trees)[-1] * n_trees * _round(n_rows, n_columns)
 
 
 def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
@@ -107,6 +107,7 @@ def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
         simplicity=Simplicity.MANY_PARTS,
         work=_work,
         most_work=MOST_WORK,
+        class_work=_work if goal == CLASSES else None,
     )
 
 

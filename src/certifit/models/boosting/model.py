@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -39,6 +39,7 @@ from certifit.models.trees.contributions import Contributions, contributions_of
 from certifit.models.trees.folds import StagedState, staged_folds
 from certifit.models.trees.task import refuse_infinite
 from certifit.statistics.cell_sums import Store
+from certifit.statistics.moments import target_sums
 
 DEVIANCES = {"poisson": "neg_mean_poisson_deviance", "gamma": "neg_mean_gamma_deviance"}
 
@@ -91,7 +92,8 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
 
     def candidates(self, source: Source) -> list[dict[str, int]]:
         """Numbers of rounds worth trying where the user names none."""
-        tried = rounds_tried(getattr(source, "n_rows", None), source.n_features)
+        n_classes = int(target_sums(source).high) + 1 if is_classifier(self) else 0
+        tried = rounds_tried(getattr(source, "n_rows", None), source.n_features, n_classes if n_classes > 2 else 1)
         return [{"n_estimators": n_rounds} for n_rounds in tried]
 
     @property

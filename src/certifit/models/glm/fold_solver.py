@@ -193,6 +193,7 @@ def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
 
 ENOUGH = 1e-18  # decrement relative to the objective that a fit may end with: coefficients to some 1e-9 of their scale
 SLOW = 0.003  # a decrement (a square) that shrinks by less renews the Hessians
+STALE = 3e-5  # the same where that pass costs no more than one of steps, which has two products per set and column
 CALM = 1e-17  # relative to the objective: a decrement that shrinks slowly is rounding
 APART = 0.1  # of the distance of sets from their mean: a mean that moved by less asks for no new Hessians
 MOST_PASSES = 40  # for one alpha; a set that needs more is fitted by itself
@@ -219,6 +220,7 @@ class FoldFit:
         )  # the mean loss of the validation rows at the last point that was seen
         self.is_done = self.is_lost = self.is_slow = False
         self.rate, self.is_first = 1.0, True
+        self.stale = SLOW
         self._pairs: list[tuple[Array, Array]] = []
         self._chord: Chord | None = None
 
@@ -281,7 +283,9 @@ class FoldFit:
             self.rate = max(min(self.decrement / self.last, self.rate if is_spoilt else 1.0), least)
             self.is_first = False
         self.is_done = self.decrement * self.rate <= self.enough * here
-        self.is_slow = self.rate > SLOW and self.last < np.inf and self.decrement * self.rate**2 > self.enough * here
+        self.is_slow = (
+            self.rate > self.stale and self.last < np.inf and self.decrement * self.rate**2 > self.enough * here
+        )
         self.is_done |= self.rate > SLOW and self.decrement <= CALM * here
         self.trial = self.point - self.step
         if self.is_done:
@@ -345,6 +349,9 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
         FoldFit(s, start, float(near.losses[s]), near.slopes[s], folds.held(near.hessians[s], has_kinks))
         for s in range(folds.n_splits)
     ]
+    if not has_kinks and task.size <= 4 * folds.n_splits:
+        for fit in fits:
+            fit.stale = STALE
     weights_by_place: list[list[Weights]] = [[] for _ in order]
     for at in order:
         lost = settle(folds, fits, folds.l2(alphas[at]), ENOUGH, folds.kinks(alphas[at]) if has_kinks else None)
