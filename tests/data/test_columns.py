@@ -27,3 +27,5 @@ def test_some_rows_are_those_of_all():
         some = columns.taken(rows)
         assert some.shape == (rows.sum(), columns.shape[1])
         np.testing.assert_array_equal(some.toarray(), columns.toarray()[rows])
+    places = np.array([9, 2, 2, 15])
+    np.testing.assert_array_equal(columns.taken(places).toarray(), columns.toarray()[places])

@@ -232,8 +232,8 @@ class Columns:
         return Columns([segment.part(begin, end) for segment in self.segments], end - begin)
 
     def taken(self, rows: Array) -> Columns:
-        """The rows where `rows` is True, copied."""
-        places = np.flatnonzero(rows)  # once: a mask would be read anew for every column
+        """The rows where `rows` is True, or those at these places in their order, copied."""
+        places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows  # a mask would be read anew for every column
         return Columns([part.taken(places, self.shape[0]) for part in self.segments], len(places))
 
     def some(self, columns: Array) -> Array:
