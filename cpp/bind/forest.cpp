@@ -1,5 +1,7 @@
 #include "../tree/forest.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "bins.hpp"
@@ -151,35 +153,47 @@ std::optional<RankedTree> as_they_are(const std::vector<Step>&) { return std::nu
 // forest has such trees, or where one has none all as they are.
 template <class Compressed>
 ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Matrix& values, size_t n_columns,
-                           Compressed compressed) {
+                           Crew& crew, Compressed compressed) {
   const size_t n = trees.left.shape(0), n_trees = ends.shape(0) - 1;
   check(ends.shape(0) > 1 && ends.data()[0] == 0 && ends.data()[n_trees] == static_cast<int64_t>(n),
         "ends do not span the nodes");
   trees.check_sizes(n_columns);
-  ForestPaths forest{{}, {}, values.shape(1)};
+  ForestPaths forest{std::vector<std::vector<Step>>(n_trees), {}, values.shape(1)};
   if (trees.n_levels) {
     forest.n_levels = trees.n_levels->data();
     forest.sets = trees.sets->data();
   }
-  size_t n_leaves = 0;
-  for (size_t t = 0; t < n_trees; ++t) {
+  std::vector<size_t> n_leaves(n_trees);
+  std::vector<RankedTree> ranked(n_trees);
+  std::atomic<bool> is_ranked{true};
+  crew.for_each_block(n_trees, [&](size_t t) {
     const int64_t begin = ends.data()[t], end = ends.data()[t + 1];
     check(begin >= 0 && begin < end && end <= static_cast<int64_t>(n), "a tree has no nodes");
     std::vector<Step> steps = steps_of(trees.checked(static_cast<size_t>(begin), static_cast<size_t>(end), n_columns));
-    forest.values.push_back(values.data() + n_leaves * values.shape(1));
     uint32_t number = 0;
     for (Step& step : steps)
       if (step.left == 0) step.feature = number++ & 0x7fffffffu;
-    n_leaves += number;
-    if (forest.ranked.size() == t)
-      if (std::optional<RankedTree> tree = compressed(steps)) {
-        forest.ranked.push_back(std::move(*tree));
-        continue;
-      }
-    if (!forest.ranked.empty()) return checked_forest(ends, trees, values, n_columns, as_they_are);
-    forest.trees.push_back(std::move(steps));
+    n_leaves[t] = number;
+    if (std::optional<RankedTree> tree = is_ranked ? compressed(steps) : std::nullopt) {
+      ranked[t] = std::move(*tree);
+    } else {
+      is_ranked = false;
+      forest.trees[t] = std::move(steps);
+    }
+  });
+  if (!is_ranked &&
+      std::any_of(forest.trees.begin(), forest.trees.end(), [](const auto& tree) { return tree.empty(); }))
+    return checked_forest(ends, trees, values, n_columns, crew, as_they_are);
+  if (is_ranked) {
+    forest.ranked = std::move(ranked);
+    forest.trees.clear();
   }
-  check_size("values", values.shape(0), n_leaves);
+  size_t first = 0;
+  for (const size_t of_tree : n_leaves) {
+    forest.values.push_back(values.data() + first * values.shape(1));
+    first += of_tree;
+  }
+  check_size("values", values.shape(0), first);
   return forest;
 }
 
@@ -187,10 +201,12 @@ nb::object forest_means_py(nb::list x, Places ends, Places feature, Places left,
                            Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
                            Matrix values, int threads) {
   HeldRows held(x);
-  ForestPaths forest = checked_forest(ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values,
-                                      held.rows.n_columns, as_they_are);
-  const size_t shape[2] = {held.rows.n_rows, forest.width};
-  Means means = run(threads, [&](Crew& crew) { return forest_means(held.rows, std::move(forest), crew); });
+  const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
+  const size_t shape[2] = {held.rows.n_rows, values.shape(1)};
+  Means means = run(threads, [&](Crew& crew) {
+    ForestPaths forest = checked_forest(ends, trees, values, held.rows.n_columns, crew, as_they_are);
+    return forest_means(held.rows, std::move(forest), crew);
+  });
   return nb::make_tuple(to_numpy<2>(std::move(means.values), shape), means.is_finite);
 }
 
@@ -220,7 +236,7 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
     const std::vector<uint8_t> ranks = edges ? ranked_rows(merged, known, columns, crew) : std::vector<uint8_t>{};
     const bool has_ranks = !ranks.empty();
     if (has_ranks) std::vector<double>().swap(merged.columns);  // rows are read by their ranks only
-    ForestPaths forest = checked_forest(ends, trees, values, rows.n_columns, [&](const std::vector<Step>& steps) {
+    ForestPaths forest = checked_forest(ends, trees, values, rows.n_columns, crew, [&](const std::vector<Step>& steps) {
       return has_ranks && !n_levels ? ranked_tree(steps, known) : std::nullopt;
     });
     if (!forest.ranked.empty() || (has_ranks && rank_thresholds(forest, known, columns, crew))) {
@@ -244,13 +260,15 @@ nb::object check_forest_ranks_py(Codes ranks, Vector y, Vector weight, Places en
   const size_t n = ranks.shape(0), p = ranks.shape(1);
   check_labelled(n, y, weight, n_classes);
   const TreeRows rows = coded_rows(y, weight, n, p);
-  const ForestPaths forest = checked_forest(
-      ends, {feature, left, threshold, is_missing_left, n_levels, sets}, values, p,
-      [&](const std::vector<Step>& steps) { return n_levels || p == 0 ? std::nullopt : ranked_tree(steps); });
-  check_size("columns of values", forest.width, n_classes > 0 ? n_classes : 1);
-  ForestCheck found =
-      run(threads, [&](Crew& crew) { return check_forest(rows, ranks.data(), forest, seed, n_classes, crew); });
-  return check_arrays(std::move(found), forest.width);
+  check_size("columns of values", values.shape(1), n_classes > 0 ? n_classes : 1);
+  const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
+  ForestCheck found = run(threads, [&](Crew& crew) {
+    const ForestPaths forest = checked_forest(ends, trees, values, p, crew, [&](const std::vector<Step>& steps) {
+      return n_levels || p == 0 ? std::nullopt : ranked_tree(steps);
+    });
+    return check_forest(rows, ranks.data(), forest, seed, n_classes, crew);
+  });
+  return check_arrays(std::move(found), values.shape(1));
 }
 
 }  // namespace
