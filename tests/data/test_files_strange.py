@@ -164,7 +164,7 @@ def test_cells_of_several_values_are_set_aside_with_the_way_to_use_them(tmp_path
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"z": {k % 5}, "who": {{"age": {k}}}, "tags": ["a"], "y": {k}}}\n' for k in range(9)))
     model = cf.LinearRegression(encoder="auto").fit(cf.scan_json(path, target="y"))
-    assert sum("To use them, make a column of each" in note for note in model.encoder_.notes_) == 2
+    assert sum("to use them, make a column of each" in note for note in model.encoder_.notes_) == 2
 
 
 def book(path: Any, **sheets: list[list[Any]]) -> None:

@@ -60,7 +60,9 @@ def test_too_many_levels_say_how_many_and_what_to_do() -> None:
     levels = [f"v{i % 40}" for i in range(N)]
     (note,) = notes(levels, max_levels=30)
     assert "it has 40 levels and max_levels is 30. Raise max_levels to keep it, or group" in note
-    assert notes(levels, max_levels=40) == []
+    (note,) = notes(levels, max_levels=40)
+    assert "text of 40 levels in 60 rows, too few rows for each" in note
+    assert notes([f"v{i % 20}" for i in range(N)], max_levels=40) == []  # three rows for each
     assert "looks like" not in "".join(notes(levels, max_levels=30, min_count=2))
 
 

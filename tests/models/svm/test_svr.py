@@ -80,3 +80,11 @@ def test_a_tube_around_all_targets_has_no_support_vectors_and_predicts_its_middl
     cf.save(model, tmp_path / "tube")
     assert np.array_equal(cf.load(tmp_path / "tube").predict(X), model.predict(X))
     assert cf.verify(tmp_path / "tube", X, y).holds
+
+
+def test_targets_of_1e12_that_differ_by_1_are_those_about_0_moved(rng):
+    X = np.repeat([[0.0], [1.0]], [11, 3], axis=0) + 1e-9 * rng.normal(size=(14, 1))
+    y = np.round(1024 * (X[:, 0] * 2 - 0.7 + 0.3 * rng.normal(size=14))) / 1024  # whole multiples stay exact
+    near, far = (cf.SVR(1e-3, epsilon=0.0).fit(X, y + shift) for shift in (0.0, 1e12))
+    np.testing.assert_allclose(far.predict(X) - 1e12, near.predict(X), atol=1e-3)
+    assert abs(far.dual_coef_.sum()) <= 1e-9 * np.abs(far.dual_coef_).sum()

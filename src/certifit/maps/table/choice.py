@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from certifit.data.arrow import MIXED
 from certifit.data.privacy import rule
 from certifit.maps.table.kinds import Date, Flag, Level, Number, SetAside, TableColumn, Text
 from certifit.maps.table.moments import Levels, NumberMoments
@@ -151,9 +152,10 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
 def _set_aside(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     if column.family == "empty":
         return SetAside(name, reason="it holds no value")
-    if column.type.startswith(_NESTED):
-        return SetAside(name, reason="its cells hold several values each. To use them, make a column of each")
-    return SetAside(name, reason=f"its type {column.type} is neither number, flag, text nor date")
+    reason = f"its type {column.type} is neither number, flag, text nor date"
+    if column.type.startswith(_NESTED) and column.type != str(MIXED):
+        reason += ". Its cells hold several values each: to use them, make a column of each"
+    return SetAside(name, reason=reason)
 
 
 _NESTED = ("struct<", "list<", "large_list<", "fixed_size_list<", "list_view<", "large_list_view<", "map<")
@@ -285,13 +287,13 @@ def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) 
             f"Column {kind.name!r}: {one} from another in capitals or spaces alone. To read them as one: "
             f"types={{{kind.name!r}: 'lower-case'}}."
         )
-    if isinstance(kind, Level) and len(kind.levels) >= _MANY_LEVELS and n_rows < _FEW_ROWS * len(kind.levels):
+    if isinstance(kind, Level) and _are_dates(kind.levels):
+        yield f"Column {kind.name!r} holds dates as text, read as {len(kind.levels):,} levels. Convert it to dates."
+    elif isinstance(kind, Level) and len(kind.levels) >= _MANY_LEVELS and n_rows < _FEW_ROWS * len(kind.levels):
         yield (
             f"Column {kind.name!r} is text of {len(kind.levels):,} levels in {n_rows:,} rows, too few rows for each. "
             "If numbers or dates are meant, write all of them in one way; if not, leave it out (columns=)."
         )
-    if isinstance(kind, Level) and _are_dates(kind.levels):
-        yield f"Column {kind.name!r} holds dates as text, read as {len(kind.levels):,} levels. Convert it to dates."
     if isinstance(kind, Number) and _numbers_rows(column.numbers[""]):
         yield (
             f"Column {kind.name!r} looks like an identifier: whole numbers that grow from row to row. It was kept; "

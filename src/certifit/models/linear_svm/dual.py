@@ -204,8 +204,10 @@ def interior_point(task: LinearTask, machine: Machine, enough: float, most: int,
     rows = task if products is None or not np.isfinite(products).all() else Products.of(products)
     path = CentralPath(rows, machine)
     best = point_of(task, machine, path.a)
-    for _ in range(most):
+    for number in range(most):
         if not path.step():
+            if number == 0:  # the start is all there is to tell
+                told(alpha_units(task, best.objective), alpha_units(task, best.dual))
             break
         point = point_of(task, machine, path.a)
         is_better = point.gap < best.gap

@@ -79,7 +79,10 @@ class CentralPath:
 
     def __init__(self, rows: Features, machine: Machine) -> None:
         self.rows, self.row, self.sign, self.bound = rows, machine.row, machine.sign, machine.bound
-        self.level = machine.sign * machine.target
+        # Targets far from 0, which an intercept takes up, are measured from their middle: multipliers are the same.
+        middle = float(np.median(machine.target)) if machine.has_intercept else 0.0
+        middle = middle if abs(middle) > machine.unit else 0.0
+        self.level = machine.sign * (machine.target - middle)
         self.flag = 1.0 if machine.has_intercept else 0.0
         self.penalised = np.append(np.ones(rows.n_columns), 1.0 - self.flag)
         self.w = np.zeros(rows.n_columns + 1)
