@@ -112,16 +112,17 @@ def _threshold_fault(task: ForestTask, state: ForestState) -> str:
     is_number = (state.left > 0) & ~state.is_of_levels
     for tree, (begin, end) in enumerate(pairwise(state.ends.tolist()), start=1):
         nodes = begin + np.flatnonzero(is_number[begin:end])
-        columns, column = np.unique(state.feature[nodes], return_inverse=True)
-        known = np.full((len(columns), MOST_EDGES), np.inf)
+        feature, threshold = state.feature[nodes], state.threshold[nodes]
+        columns = np.flatnonzero(np.bincount(feature, minlength=1))
+        known = np.full(len(columns) * MOST_EDGES, np.inf)
         for k, j in enumerate(columns.tolist()):
-            known[k, : len(task.edges[j])] = task.edges[j]
-        place = np.zeros(len(nodes), dtype=np.int64)  # edges below a threshold, found by halving
+            known[k * MOST_EDGES :][: len(task.edges[j])] = task.edges[j]
+        place = MOST_EDGES * np.searchsorted(columns, feature)  # first of its column; found by halving: not below it
         half = MOST_EDGES // 2
         while half:
-            place += half * (known[column, place + half - 1] < state.threshold[nodes])
+            place += half * (known.take(place + (half - 1)) < threshold)
             half //= 2
-        if (known[column, place] != state.threshold[nodes]).any():
+        if (known.take(place) != threshold).any():
             return (
                 f"a threshold of tree {tree} is no edge of a bin of its column. The forest was changed, or these are "
                 "not its rows."
