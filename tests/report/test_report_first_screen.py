@@ -49,7 +49,7 @@ def of_numbers(error, spread, base=10.0, hard=0.0):
     ("context", "title"),
     [
         (of_numbers(5.0, 1.0), None),
-        (of_numbers(9.0, 0.1, hard=900.0), None),  # better on every fold, however hard one of them is for both
+        (of_numbers(9.0, 0.1, hard=30.0), None),  # better on every fold, one of which is hard for both
         (of_numbers(9.0, 2.0), "It may be no better than the mean of y alone"),
         (of_numbers(11.0, 1.0), "It is no better than the mean of y alone"),
         ({"classes": {"is_new": True, "metrics": {"auc": {"low": 0.6, "value": 0.7, "high": 0.8}}}}, None),

@@ -104,10 +104,10 @@ def test_labels_of_an_axis_end_within_the_picture():
 @pytest.mark.parametrize(
     ("share", "measure", "corrected", "answer"),
     [
-        # Differences 1, 1.2 and 0.8 beside a mean of 4: 0.2 / 4 sqrt(1/3 + 1/2) times Student's 4.303 is 0.196.
-        ("Explained", "mean Poisson deviance", None, "25.0 % explained (5.4 to 44.6 %)"),
-        ("Explained", "mean Poisson deviance", (-3.2, -3.0), "25.0 % explained (0.4 to 39.6 %)"),
-        ("R²", "root mean squared error", None, "R² 0.2500 (0.0536 to 0.4464)"),
+        # 0, 0.1 and -0.1 beside 3/4 of the baseline's, whose mean is 4: 0.1 / 4 sqrt(1/3 + 1/2) times Student's 4.303.
+        ("Explained", "mean Poisson deviance", None, "25.0 % explained (15.2 to 34.8 %)"),
+        ("Explained", "mean Poisson deviance", (-3.2, -3.0), "25.0 % explained (10.2 to 29.8 %)"),
+        ("R²", "root mean squared error", None, "R² 0.2500 (0.1518 to 0.3482)"),
         ("R²", "log loss", None, "R² 0.2500"),
     ],
 )
@@ -116,7 +116,7 @@ def test_the_share_explained_on_new_rows_has_an_interval(share, measure, correct
     base = row | {"is_chosen": False, "is_baseline": True, "error": 4.0, "name": "mean of y"}
     root = 1 if share == "Explained" else 0.5
     base |= {"folds": [loss**root for loss in (4.0, 6.0, 2.0)]}
-    row |= {"folds": [loss**root for loss in (3.0, 4.8, 1.2)]}
+    row |= {"folds": [loss**root for loss in (3.0, 4.6, 1.4)]}
     choice = None if corrected is None else {"corrected": {"value": corrected[0]}, "winner": corrected[1]}
     facts = {"rows": [row, base], "measure": measure, "n_splits": 3, "share": share, "choice": choice}
     assert first_screen._good({"classes": None, "validation": facts})["answer"] == answer

@@ -63,8 +63,9 @@ def _good(context: Table) -> Table:
 def ends_of_share(validation: Table) -> tuple[float, float] | None:
     """A 95 % interval of the share of the baseline's mean square or mean deviance that is explained on new rows.
 
-    From the differences of model and baseline, fold by fold: what is hard for both does not widen it. Folds share
-    training rows: the variance of a mean over K folds is 1/K + 1/(K - 1) times that of one (Nadeau and Bengio, 2003).
+    1 - M / B moves by the means over folds of (m_k - (M / B) b_k) / B, m_k and b_k the losses of model and baseline:
+    what is hard for both does not widen it. Folds share training rows: the variance of a mean over K folds is
+    1/K + 1/(K - 1) times that of one (Nadeau and Bengio, 2003).
     """
     rows, choice = validation["rows"], validation["choice"]
     power = 1 if validation["share"] == "Explained" else 2
@@ -76,7 +77,8 @@ def ends_of_share(validation: Table) -> tuple[float, float] | None:
     n_folds, scale = len(losses), constant.mean()
     if chosen["r2"] is None or n_folds < 2 or not scale > 0:
         return None
-    error = np.std(constant - losses, ddof=1) / scale * np.sqrt(1 / n_folds + 1 / (n_folds - 1))
+    apart = losses - losses.mean() / scale * constant
+    error = np.std(apart, ddof=1) / scale * np.sqrt(1 / n_folds + 1 / (n_folds - 1))
     half = -special.stdtrit(n_folds - 1, 0.025) * error
     scores = (0.0, 0.0) if choice is None else (choice["corrected"]["value"], choice["winner"])
     worse, better = (abs(score) ** power / scale for score in scores)
