@@ -107,16 +107,12 @@ def _logistic(rng: Random) -> Problem:
 def _softmax(rng: Random) -> Problem:
     alpha = float(rng.choice([0.0, 1e-12, 1e-4, 0.01, 0.1, 1.0]))
     problem = make.classification(rng, {"alpha": alpha}, int(rng.integers(3, 5)), most_columns=3)
-    least = 0.0  # a factor of 0, or a bound on one side, asks for a penalty of squares alone
     if alpha > 0 and chance(rng, 0.35):
         problem.parameters["l1_ratio"] = float(rng.choice([0.3, 1.0]))
-        least = 0.5
     if chance(rng, 0.15):
-        high = float(rng.choice([0.1, 1.0] if alpha == 0 else [0.1, 1.0, np.inf]))
-        problem.parameters["bounds"] = (float(rng.choice([0.0, -0.5])), high)
-        least = 0.5
+        problem.parameters["bounds"] = (float(rng.choice([0.0, -0.5])), float(rng.choice([0.1, 1.0, np.inf])))
     if chance(rng, 0.15):
-        factors = rng.choice([least, 0.5, 1.0, 3.0], size=problem.rows.shape[1])
+        factors = rng.choice([0.0, 0.5, 1.0, 3.0], size=problem.rows.shape[1])
         problem.parameters["penalty_factors"] = [float(f) for f in factors]
     return problem
 

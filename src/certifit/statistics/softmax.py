@@ -156,14 +156,14 @@ def _dual_of_stretch(stretch: Block, scaling: Scaling, point: Array, mixture: Mi
     return Sums(core.softmax_dual(stretch.rows, stretch.y, stretch.weight, *units, *where, block_rows, n_threads()))
 
 
-def _scores_of(stretch: Block, scaling: Scaling, point: Array) -> tuple[Array, tuple[Array, Array]]:
+def scores_by_class(stretch: Block, scaling: Scaling, point: Array) -> tuple[Array, tuple[Array, Array]]:
     """z_ik, and where in it the scores of the rows' own classes are."""
     scores = np.column_stack([scores_of(stretch, scaling, one[:-1], float(one[-1])) for one in point.T])
     return scores, (np.arange(stretch.n_rows), np.asarray(stretch.y).astype(np.int64))
 
 
 def _pearson_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:
-    scores, labelled = _scores_of(stretch, scaling, point)
+    scores, labelled = scores_by_class(stretch, scaling, point)
     odds = np.exp(scores - scores[labelled][:, None])
     odds[labelled] = 0.0
     rows = odds.sum(axis=1)
@@ -172,7 +172,7 @@ def _pearson_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_ro
 
 
 def _squares_of_stretch(stretch: Block, scaling: Scaling, point: Array, is_frequency: bool, block_rows: int) -> Sums:
-    scores, labelled = _scores_of(stretch, scaling, point)
+    scores, labelled = scores_by_class(stretch, scaling, point)
     slopes = np.exp(scores - scores.max(axis=1, keepdims=True))
     slopes /= slopes.sum(axis=1, keepdims=True)
     slopes[labelled] -= 1.0

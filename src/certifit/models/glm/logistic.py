@@ -31,7 +31,6 @@ from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
 from certifit.models.gathered import is_wide
 from certifit.models.glm.certificate import GlmCertificate
-from certifit.models.glm.duality import without_penalty
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds, sparse_alphas
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer_classes
 from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
@@ -346,13 +345,6 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         task = SoftmaxTask(source, len(self.classes_), free, bool(self.fit_intercept), bool(self.standardize))
         strength = 1.0 / float(task.labels[0].sum()) if alpha is None else float(alpha)
         task.penalise(self._strengths(source.names, strength))
-        open_ = without_penalty(task.penalty)[:: task.n_scores]
-        if not task.is_smooth and open_.any():
-            raise ValueError(
-                f"{source.names[int(np.argmax(open_))]!r} has no penalty beside columns with an L1 penalty or bounds. "
-                f"With {task.n_classes} classes that is not proven: give every column a penalty factor above 0 (and "
-                "alpha > 0), or two finite bounds."
-            )
         return task
 
     def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:

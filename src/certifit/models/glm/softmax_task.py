@@ -143,7 +143,19 @@ class SoftmaxTask(ScoreTask):
         return np.asarray(summed.ravel())
 
     def hessian(self, point: Array) -> Array:
-        """The Hessian, made definite: directions common to all classes, where no gradient points, have curvature too.
+        """The Hessian, made definite: directions common to all classes, where no gradient points, curve too."""
+        n_classes = self.n_classes
+        whole = self.curvature(point)
+        common = np.einsum("ikjk->ij", whole) / n_classes**2
+        # A kink or a bound pulls that way too: there a little curvature must do, or steps would be short.
+        whole += common[:, None, :, None] * (1.0 if self.is_smooth else LITTLE)
+        if not self.fit_intercept:  # nothing moves there
+            whole[-1] = whole[:, :, -1] = 0.0
+            whole[-1, :, -1] = np.eye(n_classes)
+        return whole.reshape(self.size, self.size)
+
+    def curvature(self, point: Array) -> Array:
+        """The Hessian as it is, columns x classes x columns x classes.
 
         Block (k, l) is -sum w p_k p_l a a' and block (k, k) the sum of the others of its row, taken away.
         """
@@ -156,17 +168,10 @@ class SoftmaxTask(ScoreTask):
             whole[:, j, :, k] -= part
             whole[:, k, :, k] += part
             whole[:, j, :, j] += part
-        common = np.einsum("ikjk->ij", whole) / n_classes**2
-        common[np.diag_indices(n_rows)] += self.l2 / n_classes
-        # A kink or a bound pulls that way too: there a little curvature must do, or steps would be short.
-        whole += common[:, None, :, None] * (1.0 if self.is_smooth else LITTLE)
         at = np.arange(n_rows)
         for first in range(n_classes):
             whole[at, first, at, first] += self.l2
-        if not self.fit_intercept:  # nothing moves there
-            whole[-1] = whole[:, :, -1] = 0.0
-            whole[-1, :, -1] = np.eye(n_classes)
-        return whole.reshape(self.size, self.size)
+        return whole
 
     @cached_property
     def largest(self) -> Array:
