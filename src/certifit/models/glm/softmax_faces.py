@@ -60,8 +60,8 @@ def face_curvature(task: SoftmaxTask, point: Array, kept: Array) -> tuple[Curvat
     whole[at[weak], :, at[weak], :] += (curved[weak] / task.n_classes)[:, None, None]
     is_level = np.zeros(task.shape[0], dtype=bool)
     is_level[part[weak]] = True
-    whole = whole[: len(kept), :, : len(kept)]
-    return Curvature(whole.reshape(len(kept) * task.n_classes, -1)), is_level
+    size = len(kept) * task.n_classes
+    return Curvature(whole[: len(kept), :, : len(kept)].reshape(size, size)), is_level
 
 
 def face_slopes(task: SoftmaxTask, point: Array, at: Evaluated, is_level: Array) -> tuple[Array, float] | None:
