@@ -15,7 +15,9 @@ from certifit.mathematics.losses import Huber
 from certifit.minimise.steps import COLUMNS
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.model import HuberRegressor
+from certifit.models.huber.solver import solve
 from certifit.models.huber.task import HuberTask, HuberWeights, median_scale
+from certifit.models.huber.wide import WideHuberTask
 from tests.repetitions import some_of
 
 RULES = ["joint", "mad", 1.0, 0.05, 50.0]
@@ -408,3 +410,36 @@ def test_a_near_copy_is_judged_in_columns_of_its_own(scale, distance):
     found = model.certificate_
     assert alone.certificate_.holds and found.n_columns == 2
     assert (found.value if found.literal is None else found.literal) > alone.certificate_.value
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("scale", ["mad", 1.0, "joint"])
+def test_fewer_rows_than_columns_have_the_fit_and_the_bound_of_the_columns(rng, scale, standardize, fit_intercept):
+    X, y = rng.normal(size=(8, 12)) * rng.uniform(0.5, 2, 12) + 3, rng.standard_t(2, size=8)
+    weight = rng.integers(0, 4, size=8).astype(float)
+    source = Memory(X, y, weight)
+    for alpha in (1.0, 1e-3):
+        model = HuberRegressor(alpha=alpha, scale=scale, standardize=standardize, fit_intercept=fit_intercept)
+        model.fit(X, y, weight)
+        assert isinstance(model._task(source), WideHuberTask)
+        columns = HuberTask(source, Huber(1.35), alpha, scale, fit_intercept, standardize)
+        by_columns = solve(columns, 100).state
+        np.testing.assert_allclose(model.predict(X), X @ by_columns.coef + by_columns.intercept, rtol=1e-6, atol=1e-6)
+        for size in (0.0, 1e-6, 1e-2):
+            coef = model.coef_ + size * rng.normal(size=12)
+            state = HuberWeights(coef, model.intercept_, model.scale_)
+            mine, theirs = (certify(task, state, 1e-8).value for task in (model._task(source), columns))
+            # Two proofs of one excess: none is below it, so neither is far below the other.
+            assert mine <= 3 * theirs + 1e-9 and theirs <= 3 * mine + 1e-9
+
+
+def test_many_columns_of_few_rows_are_fitted_and_rows_that_contradict_each_other_are_refused(rng):
+    X, y = rng.normal(size=(30, 4500)), rng.standard_t(2, size=30)
+    for alpha in (0.0, 1.0):
+        model = HuberRegressor(alpha=alpha).fit(X, y)
+        assert model.certificate_.holds and model.coef_.shape == (4500,)
+    X[1], y[1] = X[0], y[0] + 1
+    assert HuberRegressor(alpha=1.0).fit(X, y).certificate_.holds
+    with pytest.raises(ValueError, match=r"at most 4000 columns\. Got 4500.*alpha > 0"):
+        HuberRegressor().fit(X, y)

@@ -16,7 +16,7 @@ sum_j w_j x_j'u / W off the excess.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -24,12 +24,14 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
+from certifit.models.huber.null_model import relative_to
 from certifit.models.huber.task import HuberSums, HuberTask, HuberWeights, Point, Rows, Slopes
+from certifit.models.huber.wide import WideHuberTask
 from certifit.models.least_squares.certificate import relations
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Factor, System, plain_factor, product_above_0
 from certifit.statistics.remainders import column_factor
-from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, UNIT, is_exact_fit, meets_every_row
+from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, UNIT, meets_every_row
 
 MOST_STEPS = 3  # of Newton's method from the state to a dual point
 MOST_LIFTS = 3  # of u to the moments that the penalty asks for
@@ -41,8 +43,6 @@ TIGHT = 1.5  # times the excess: a gap for which no further dual point is tried
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
 RESIDUAL_ERROR = 2.0**-100  # of the terms of a residual, in scaled units: it is summed in twofold precision
 DRIFT_ERROR = 4 * UNIT  # of two objectives, for the roundings of their difference
-NULL_SHARE = 1 - 1e-9  # of a null model's bound, for the roundings of its sums
-NULL_ERROR = 1e-12  # of its largest slope times sum_i w_i |r_i|: what the mean of its slopes may be off by
 
 CLAIMS = {
     True: "relative excess of the objective in weights, intercept and scale",
@@ -70,6 +70,17 @@ class Dual:
         moved = r - rows.products(stretch, self.step)
         u = rows.loss.slope(moved, self.scale)
         return self.share * (u - rows.products(stretch, self.lift) if self.lift.any() else u)
+
+
+@dataclass(frozen=True)
+class RowDual(Dual):
+    """The same for any numbers of the rows, which are one stretch."""
+
+    numbers: Array = field(default_factory=lambda: np.zeros(0))
+
+    def of_rows(self, stretch: Block, rows: Rows, r: Array) -> Array:
+        """u of the rows."""
+        return self.share * (self.numbers - rows.products(stretch, self.lift))
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
     objective = task.objective(at, sums, task.is_joint)
     beyond = task.beyond_pull(state, at.scale)  # the minimum with a penalty cut for tiny columns is a lower bound
     is_met = bool(sums.loss == 0) and meets_every_row(task.source, state.coef, state.intercept)
-    scale, is_exact = _relative_to(task, at, is_met, objective + beyond)
+    scale, is_exact = relative_to(task, at, is_met, objective + beyond)
     gap, rounding, literal = _bounds(task, state, at, sums, objective)
     if scale < LEAST_SQUARES:  # losses underflow, with nothing larger that they are relative to
         gap, literal, is_exact = np.inf, None, False
@@ -137,37 +148,61 @@ def _bounds(
     task: HuberTask, state: HuberWeights, at: Point, sums: HuberSums, objective: float
 ) -> tuple[float, float, float | None]:
     """Gap, what rounding may add, and the gap over all weights where the first is over the kept columns alone."""
+    if isinstance(task, WideHuberTask):
+        return *_wide_gap(task, state, at, objective), None
     remainders = task.remainders if _is_free(task) else None  # else the penalty's brackets are those of all columns
     if remainders is None or remainders.is_exact.all():
-        return *duality_gap(task, at, sums, objective, _demands(task, at.scale)), None
+        return *duality_gap(task, at, sums, objective, _demands(task, at.scale))[:2], None
     wide = task.over_all_weights
-    over_all = duality_gap(task, at, sums, objective, _weak_demands(task, at.scale))
+    over_all = duality_gap(task, at, sums, objective, _weak_demands(task, at.scale))[:2]
     if wide is not None and wide.gram.scaling.y_scale == task.gram.scaling.y_scale:
         point = wide.point(wide.wider(state))
-        gap, rounding = duality_gap(wide, point, wide.sums_at(point), objective, _demands(wide, point.scale))
+        gap, rounding, _ = duality_gap(wide, point, wide.sums_at(point), objective, _demands(wide, point.scale))
         penalty = float(task.pull(at.scale) @ np.square(at.weights)) / (2 * task.gram.sum_weight)
         over_all = min((gap + penalty, rounding), over_all, key=sum)
     if remainders.is_apart.any():
         return *over_all, None
     outside = tuple(int(j) for j in remainders.columns[~remainders.is_exact])
-    restricted = duality_gap(task, at, sums, objective, _demands(task, at.scale, outside))
+    restricted = duality_gap(task, at, sums, objective, _demands(task, at.scale, outside))[:2]
     return *min(restricted, over_all, key=sum), float(sum(over_all))  # fewer fits have no lower minimum
+
+
+def _wide_gap(task: WideHuberTask, state: HuberWeights, at: Point, objective: float) -> tuple[float, float]:
+    """Of fewer rows than columns, by the dual points of the rotated rows; without a penalty the dual point 0."""
+    best, pull = (objective, 0.0), task.pull(at.scale)
+    if not (pull > 0).all():
+        return best
+    small = task.rotated.task
+    point, total = small.point(task.to_rotated(state)), task.gram.sum_weight
+    sums, rows = small.sums_at(point), small.rows()
+    *_, dual = duality_gap(
+        small, point, sums, small.objective(point, sums, task.is_joint), _demands(small, point.scale)
+    )
+    nothing, places = np.zeros(len(at.weights) + 1), np.arange(int(task.fit_intercept))
+    constant = plain_factor(System.of(np.full((1, 1), total), None, np.zeros(1), np.full(1, np.sqrt(total))))
+    if dual is None or constant is None:
+        return best
+    stretch = next(iter(small.source.stretches()))
+    numbers = dual.of_rows(stretch, rows, rows.residuals(stretch, point))
+    demands = Demands(np.zeros(len(at.weights), dtype=bool), constant, places)
+    gap, rounding, _ = _gap_at(task, at, RowDual(at, nothing, at.scale, nothing, numbers=numbers), demands)
+    return min(best, (gap, rounding), key=sum)
 
 
 def duality_gap(
     task: HuberTask, at: Point, sums: HuberSums, objective: float, choices: Iterator[Demands]
-) -> tuple[float, float]:
+) -> tuple[float, float, Dual | None]:
     """Gap and what rounding may add, scaled, over the scale where that is held: the best of a few dual points."""
-    best = (objective, 0.0)  # the dual point 0
+    best: tuple[float, float, Dual | None] = (objective, 0.0, None)  # the dual point 0
     gained = 0.0  # what the steps to the dual points take off the objective: no gap is below it
     for demands in choices:
         for dual in _duals(task, at, sums):
             gap = _gap_at(task, at, dual, demands)
-            best = gap if sum(gap) < sum(best) else best  # never a NaN
-            if sum(best) <= GOOD * objective:
+            best = gap if sum(gap[:2]) < sum(best[:2]) else best  # never a NaN
+            if sum(best[:2]) <= GOOD * objective:
                 return best
             gained = max(gained, objective - _objective_after(task, at, dual))
-            if sum(best) <= TIGHT * gained:
+            if sum(best[:2]) <= TIGHT * gained:
                 return best
     return best
 
@@ -273,7 +308,8 @@ def _newton_duals(task: HuberTask, at: Point, scale: float, sums: HuberSums, fre
         yield Dual(at, step, scale, nothing)
 
 
-def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[float, float]:
+def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[float, float, Dual]:
+    """Gap, what rounding may add, and the dual point that was made of the one given: feasible but for rounding."""
     total, pull = task.gram.sum_weight, task.pull(at.scale)
     dual, slopes = _made_feasible(task, dual, demands, pull * at.weights)
     moments = task.moments(slopes)
@@ -301,13 +337,15 @@ def _gap_at(task: HuberTask, at: Point, dual: Dual, demands: Demands) -> tuple[f
     distance = np.abs(pull * at.weights - share * moments[1:])
     rounding += unit * paid
     rounding += float(np.sum(np.divide(error * (distance + error), held, where=held > 0, out=np.zeros_like(held))))
-    return float(gap / total), float(rounding / total)
+    return float(gap / total), float(rounding / total), dual
 
 
 def _used_outside(
     task: HuberTask, at: Point, outside: Array, moments: Array, off: float, slopes: Slopes
 ) -> tuple[float, float]:
     """sum_j w_j x_j'u of the columns that the fits compared with do not use, and what its rounding may be."""
+    if not len(outside):
+        return 0.0, 0.0
     lengths = np.sqrt(np.diagonal(task.gram.sums)[outside])
     error = lengths * off + UNIT * np.abs(moments[outside]) + task.moment_error(slopes.squares)[1:][outside]
     used = at.weights[outside] * moments[outside]
@@ -420,67 +458,3 @@ def _drift(task: HuberTask, state: HuberWeights, at: Point, objective: float) ->
     other = replace(at, scale=task.median_scale(state))
     there = task.objective(other, task.sums_at(other), False) * (other.scale / at.scale)
     return abs(there - objective) + DRIFT_ERROR * (there + objective)
-
-
-def _relative_to(task: HuberTask, at: Point, is_met: bool, objective: float) -> tuple[float, bool]:
-    """What an excess is relative to: the objective, or the null model's where this is an exact fit to rounding.
-
-    is_met: a target that does not vary, and the null model itself, without a residual.
-    """
-    if is_met:
-        # Of a held scale nothing is left: the objective is 0. A joint one has none that is best: it can always be less.
-        return (max(objective, TINY), False) if task.is_joint else (np.inf, True)
-    spread = np.asarray(task.spread if task.fit_intercept else task.target_size)
-    # mean h(r) <= h(root mean r^2): with a joint scale the null objective is at most that at the scale `spread`.
-    most = float(spread if task.is_joint else task.loss.value(spread, at.scale))
-    if not is_exact_fit(objective, most):
-        return max(objective, TINY), False
-    null = _null_objective(task, at)
-    return (null, True) if is_exact_fit(objective, null) else (max(objective, TINY), False)
-
-
-def _null_objective(task: HuberTask, at: Point) -> float:
-    """A lower bound of the best constant's objective: the dual at the slopes of residuals about the target's mean.
-
-    mean u r - s/2 mean u^2 for u of mean 0 in the box; with a joint scale mean u r for u of mean square at most 1.
-    """
-    level, about = task.gram.target_moments()
-    level = level if task.fit_intercept else 0.0
-    wide = max(float(np.sqrt(about / task.gram.sum_weight)) if task.fit_intercept else task.target_size, at.scale)
-    if not wide > 0:
-        return 0.0
-    rows, total = task.rows(), task.gram.sum_weight
-    mean = 0.0
-    if task.fit_intercept:
-        mean = task.source.reduce(partial(_null_of_stretch, rows=rows, level=level, scale=wide, mean=0.0)).slope / total
-    sums = task.source.reduce(partial(_null_of_stretch, rows=rows, level=level, scale=wide, mean=mean))
-    share = min(task.loss.delta / max(sums.largest, TINY), 1.0)
-    if task.is_joint:
-        share = min(share, float(np.sqrt(total / max(sums.squares, TINY))))
-    held = 0.0 if task.is_joint else share * at.scale * sums.squares / 2
-    error = NULL_ERROR * (sums.largest + abs(mean)) * sums.distance  # a level that is off counts with sum_i w_i u_i
-    return max(share * (sums.product - error - held) / total * NULL_SHARE, 0.0)
-
-
-@dataclass(frozen=True)
-class _NullSums:
-    """sum_i w_i of u_i, of u_i r_i, of u_i^2 and of |r_i|, and max |u_i|, for residuals r of a constant."""
-
-    slope: float
-    product: float
-    squares: float
-    distance: float
-    largest: float
-
-    def __add__(self, other: _NullSums) -> _NullSums:
-        sums = (self.slope + other.slope, self.product + other.product, self.squares + other.squares)
-        return _NullSums(*sums, self.distance + other.distance, max(self.largest, other.largest))
-
-
-def _null_of_stretch(stretch: Block, rows: Rows, level: float, scale: float, mean: float) -> _NullSums:
-    weight = rows.weights(stretch)
-    r = np.asarray(stretch.y) * rows.scaling.y_scale - level
-    u = rows.loss.slope(r, scale) - mean
-    largest = float(np.where(weight > 0, np.abs(u), 0.0).max(initial=0.0))
-    squares, distance = float(weight @ np.square(u)), float(weight @ np.abs(r))
-    return _NullSums(float(weight @ u), float(weight @ (u * r)), squares, distance, largest)

@@ -17,6 +17,7 @@ from certifit.models.glm.solver import AUTO
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.solver import solve
 from certifit.models.huber.task import HuberTask, HuberWeights, Rule
+from certifit.models.huber.wide import huber_task
 from certifit.models.learner import Told
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
@@ -117,7 +118,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
     def _task_at(self, source: Source, alpha: float | None) -> HuberTask:
         rule: Rule = self.scale if isinstance(self.scale, str) else float(self.scale)
         loss, strength = Huber(float(self.delta)), float(alpha or 0.0)
-        return HuberTask(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
+        return huber_task(source, loss, strength, rule, bool(self.fit_intercept), self._is_standardised())
 
     def _solve(self, task: HuberTask) -> Run[HuberWeights]:
         if isinstance(self.solver, str) and self.solver == AUTO:

@@ -27,6 +27,7 @@ from certifit.data.source import Block
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
 from certifit.models.huber.task import Direction, HuberSums, HuberTask, HuberWeights, Point, Rows
+from certifit.models.huber.wide import WideHuberTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.least_squares.solver import solve as least_squares
@@ -191,6 +192,8 @@ class Line:
 @one_blas_thread
 def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
     """The minimiser; of all that predict the same, the one of smallest norm."""
+    if isinstance(task, WideHuberTask):
+        return _solve_rows(task, max_iter)
     with unreported():
         first = least_squares(task).state
     at = task.residual_at(first)
@@ -207,6 +210,21 @@ def solve(task: HuberTask, max_iter: int) -> Run[HuberWeights]:
     if len(task.factor.dependent):
         state = smallest_norm(task, state)
     return Run(task.located(state, scale), trace.steps.rows, trace.steps.reason)
+
+
+def _solve_rows(task: WideHuberTask, max_iter: int) -> Run[HuberWeights]:
+    """Of fewer rows than columns: by the rotated rows, or without a penalty the weights that meet every row."""
+    if task.strength > 0:
+        run = solve(task.rotated.task, max_iter)
+        return Run(task.from_rotated(run.state), run.history, run.reason)
+    met = least_squares(task.dual)
+    if task.is_joint:
+        scale = _least_scale(task, met.state, task.smallest_band)
+    elif task.rule == "mad":
+        scale = task.median_scale(met.state)
+    else:
+        scale = float(task.rule) * task.gram.scaling.y_scale
+    return Run(task.located(met.state, scale), met.history, met.reason)
 
 
 class Trace:

@@ -38,7 +38,7 @@ PLAIN_CURVATURE = 1e-6  # of a penalty relative to that of all rows: below it ba
 RIDGE = 1e-24  # share of the matrix of all rows, added to a band in twofold precision: keeps its factor definite
 PLAIN_CONDITION = 1e6  # of the columns: beyond it bands are summed in twofold precision
 LEAST_SIZE = 2.0**-700
-MOST_COLUMNS = 4000  # most columns of a system with fewer rows than columns
+MOST_COLUMNS = 4000  # of a system with fewer rows than columns, without a penalty
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class HuberTask(LeastSquares):
         self.loss, self.strength, self.rule = loss, strength, rule
         if source.n_features > MOST_COLUMNS and has_fewer_rows(source):
             raise ValueError(
-                f"HuberRegressor with fewer rows than columns takes at most {MOST_COLUMNS} columns. Got "
-                f"{source.n_features}. Use Ridge or Lasso, or select columns first."
+                f"HuberRegressor without a penalty, on fewer rows than columns that no weights meet, takes at most "
+                f"{MOST_COLUMNS} columns. Got {source.n_features}. Use alpha > 0, or select columns first."
             )
         super().__init__(source, strength, fit_intercept, standardize)
         self._column_error = np.zeros(len(self.gram.norms))
