@@ -212,7 +212,9 @@ def solve_machine(
     at = Progress(np.zeros(len(local)), np.zeros(len(places))) if start is None else Progress(*start)
     is_bounded = bool(np.isfinite(machine.bound).all())
     can_step = len(places) <= MOST_SIDE and is_bounded
-    first = VIOLATION * machine.unit
+    enough = VIOLATION * machine.unit
+    # f of many columns in float64 takes as long as hundreds of rounds: a few more of these spare a second time.
+    first = enough * (CLOSER if is_exact and task.rows.points.shape[1] > CHEAP else 1.0)
     closeness, left, reason = first, max_iter, ""
     for _ in range(MOST_REFRESHES):
         end, rise = "pause", Rise()
@@ -232,7 +234,7 @@ def solve_machine(
         gap, primal, violation = measured(machine, local, at.a, at.f)
         record.add_last(end, gap, primal, violation)
         is_close = gap <= ENOUGH * tol * primal
-        if record.steps.is_over or (is_close and violation <= max(first, closeness)):
+        if record.steps.is_over or (is_close and violation <= max(enough, closeness)):
             break
         if end == "slow" or (can_step and end == "stalled"):
             reason = step_inside(task, machine, places, local, at, tol, record)
