@@ -162,8 +162,48 @@ def test_support_vector_machines_are_audited_by_their_support_vectors(kernel):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             assert not cf.audit(model.set_params(max_iter=10).fit(X, y), X, y).holds
-    with pytest.raises(ValueError, match="more than two classes"):
-        cf.audit(SVC(kernel=kernel).fit(X, np.digitize(score, [0.0, 1.0])), X, np.digitize(score, [0.0, 1.0]))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_machines_of_several_classes_are_audited_pair_by_pair(kernel, class_weight):
+    X, score = margin_rows()
+    y = np.array(["a", "b", "c", "d"])[np.digitize(score, [0.0, 1.0, 2.0])]
+    X = X @ X.T if kernel == "precomputed" else X
+    model = SVC(C=2.0, kernel=kernel, tol=1e-7, class_weight=class_weight).fit(X, y)
+    good = cf.audit(model, X, y)
+    assert good.holds, str(good)
+    model.intercept_[4] += 0.05  # of the machine of b and d alone
+    assert not cf.audit(model, X, y).holds
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_machines_convert_to_the_same_optimum_and_back(kernel):
+    X, score = margin_rows()
+    how = {"C": 2.5, "kernel": kernel, "gamma": 0.3, "coef0": 0.5, "tol": 1e-8}
+    for model, y in ((SVC(**how), score > 0.5), (SVR(epsilon=0.2, **how), score)):
+        ours = cf.from_sklearn(model, n_rows=len(y))
+        back = cf.to_sklearn(ours, n_rows=len(y)).set_params(tol=1e-8)
+        assert pytest.approx(2.5) == back.C
+        scores = "decision_function" if hasattr(model, "decision_function") else "predict"
+        z = getattr(model.fit(X, y), scores)(X)
+        for same in (ours.set_params(tol=1e-8).fit(X, y), back.fit(X, y)):
+            np.testing.assert_allclose(getattr(same, scores)(X), z, atol=1e-3)
+
+
+def test_the_default_width_converts_where_rows_have_no_weights():
+    X, score = margin_rows()
+    assert cf.from_sklearn(SVC()).kernel is None and cf.to_sklearn(cf.SVC()).gamma == "scale"
+    ours, theirs = (model.set_params(tol=1e-6).fit(X, score).predict(X) for model in (cf.from_sklearn(SVR()), SVR()))
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    with pytest.raises(ValueError, match="gamma='scale'"):
+        cf.from_sklearn(SVC(class_weight="balanced"))
+    with pytest.raises(ValueError, match="no counterpart"):
+        cf.to_sklearn(cf.SVC(class_weight="balanced"))
+    with pytest.raises(ValueError, match="multi_class"):
+        cf.to_sklearn(cf.SVC(multi_class="one-vs-rest"))
+    with pytest.raises(ValueError, match="n_rows="):
+        cf.to_sklearn(cf.SVR(0.1))
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

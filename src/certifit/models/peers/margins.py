@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from certifit.data.columns import Array
+from certifit.mathematics.kernels.basic import Gaussian, Linear, Polynomial
+from certifit.mathematics.kernels.rules import Scaled
+from certifit.models.kernel.base import UserKernel
 from certifit.models.learner import Params
 from certifit.models.linear_svm.model import LinearSVC
 from certifit.models.peers.table import Peer, Sizes, kernel_of, refuse, refuse_factors
@@ -28,16 +33,22 @@ def _with_gamma(params: Params, sizes: Sizes) -> Params:
     return {**params, "gamma": None if isinstance(gamma, str) else gamma}
 
 
+def _kernel(params: Params, sizes: Sizes) -> UserKernel:
+    """None is the Gaussian kernel of gamma="scale"; rows with weights have another variance here."""
+    is_scaled = params["kernel"] == "rbf" and params["gamma"] == "scale"
+    if is_scaled and sizes.variance is None and params.get("class_weight") is None:
+        return None
+    return kernel_of(_with_gamma(params, sizes), sizes)
+
+
 def _svc(params: Params, sizes: Sizes) -> BaseEstimator:
     refuse_factors(params)
     refuse(params, break_ties=False)
-    kernel = kernel_of(_with_gamma(params, sizes), sizes)
-    return SVC(_alpha(params, sizes), kernel=kernel, class_weight=params["class_weight"])
+    return SVC(_alpha(params, sizes), kernel=_kernel(params, sizes), class_weight=params["class_weight"])
 
 
 def _svr(params: Params, sizes: Sizes) -> BaseEstimator:
-    kernel = kernel_of(_with_gamma(params, sizes), sizes)
-    return SVR(_alpha(params, sizes), epsilon=params["epsilon"], kernel=kernel)
+    return SVR(_alpha(params, sizes), epsilon=params["epsilon"], kernel=_kernel(params, sizes))
 
 
 def _linear_svc(params: Params, sizes: Sizes) -> BaseEstimator:
@@ -52,36 +63,88 @@ def _linear_svc(params: Params, sizes: Sizes) -> BaseEstimator:
 
 
 def _support(model: BaseEstimator, ours: BaseEstimator) -> None:
-    """Support vectors of one machine, their multipliers times their signs, and its intercept."""
-    if len(getattr(model, "classes_", (0, 1))) > 2:
-        raise ValueError("An SVC of more than two classes is several machines. Audit it on the rows of two of them.")
+    """Support vectors, their multipliers times their signs, a column per machine, and the intercepts."""
+    dual = model.dual_coef_.toarray() if hasattr(model.dual_coef_, "toarray") else model.dual_coef_
+    intercepts = np.array(model.intercept_, dtype=np.float64).reshape(-1)
+    columns = np.asarray(dual, dtype=np.float64).reshape(len(dual), -1).T
+    if len(getattr(model, "classes_", (0, 1))) > 2:  # the first class of a pair is the positive one
+        columns, intercepts = -_of_pairs(columns, np.asarray(model.n_support_)), -intercepts
     if model.kernel == "precomputed":
-        dual = np.zeros((len(ours.dual_coef_), 1))
-        dual[model.support_, 0] = np.ravel(model.dual_coef_)
-        ours.dual_coef_ = dual
+        every = np.zeros((len(ours.dual_coef_), columns.shape[1]))
+        every[model.support_] = columns
+        ours.dual_coef_ = every
     else:
         vectors = model.support_vectors_
         ours.X_fit_ = np.ascontiguousarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors, dtype=float)
-        dual = model.dual_coef_.toarray() if hasattr(model.dual_coef_, "toarray") else model.dual_coef_
-        ours.dual_coef_ = np.ascontiguousarray(dual.reshape(-1, 1), dtype=np.float64)
-    ours.intercepts_ = np.asarray(model.intercept_, dtype=np.float64).reshape(1)
+        ours.dual_coef_ = np.ascontiguousarray(columns)
+    ours.intercepts_ = intercepts
+
+
+def _of_pairs(columns: Array, n_support: Array) -> Array:
+    """Coefficients of the machine of every two classes, of libsvm's, which holds those of a vector side by side.
+
+    Vectors of a class are together. One of class i has its coefficients of the machines with the classes before i, then
+    of those after.
+    """
+    of_class = np.repeat(np.arange(len(n_support)), n_support)
+    pairs = list(combinations(range(len(n_support)), 2))
+    dual = np.zeros((len(columns), len(pairs)))
+    for p, (first, second) in enumerate(pairs):
+        dual[of_class == first, p] = columns[of_class == first, second - 1]
+        dual[of_class == second, p] = columns[of_class == second, first]
+    return dual
 
 
 def _weights(model: BaseEstimator, ours: BaseEstimator) -> None:
     ours.coef_ = np.ascontiguousarray(model.coef_, dtype=np.float64)
 
 
-def _linear_back(params: Params, sizes: Sizes) -> dict[str, object]:
-    refuse(params, basis=None, encoder=None, standardize=False, fit_intercept=False)
+def _strength_back(params: Params, sizes: Sizes) -> float:
+    """C of an alpha; None is C = 1."""
     strength = 1.0 if params["alpha"] is None else float(params["alpha"]) * (sizes.sum_weight or math.nan)
     if math.isnan(strength):
         raise ValueError("C = 1 / (alpha n) depends on the number of rows, n. Give n_rows=, the sum of weights.")
+    return 1.0 / strength
+
+
+def _linear_back(params: Params, sizes: Sizes) -> dict[str, object]:
+    refuse_factors(params)
+    refuse(params, basis=None, encoder=None, standardize=False, fit_intercept=False)
     kept = {name: params[name] for name in ("loss", "fit_intercept", "class_weight")}
-    return kept | {"C": 1.0 / strength}
+    return kept | {"C": _strength_back(params, sizes)}
+
+
+def _kernel_back(params: Params) -> dict[str, object]:
+    """kernel, gamma, degree and coef0 of a kernel."""
+    kernel = params["kernel"]
+    if isinstance(kernel, str) and kernel == "precomputed":
+        return {"kernel": kernel}
+    kernel = Gaussian() if kernel is None else kernel
+    if isinstance(kernel, Gaussian) and (kernel.is_resolved or params.get("class_weight") is None):
+        return {"kernel": "rbf", "gamma": 0.5 / kernel.width**2 if kernel.is_resolved else "scale"}
+    if isinstance(kernel, Linear):
+        return {"kernel": "linear"}
+    factor, base = (kernel.factor, kernel.kernel) if isinstance(kernel, Scaled) else (1.0, kernel)
+    if isinstance(base, Polynomial) and base.degree > 0:
+        gamma = float(factor) ** (1 / base.degree)
+        return {"kernel": "poly", "degree": int(base.degree), "gamma": gamma, "coef0": float(base.c) * gamma}
+    raise ValueError(f"kernel={kernel!r} has no counterpart in scikit-learn's SVC and SVR.")
+
+
+def _svc_back(params: Params, sizes: Sizes) -> dict[str, object]:
+    refuse_factors(params)
+    refuse(params, encoder=None, standardize=False, fit_intercept=True, multi_class="one-vs-one")
+    kept = {"class_weight": params["class_weight"], "C": _strength_back(params, sizes)}
+    return kept | _kernel_back(params)
+
+
+def _svr_back(params: Params, sizes: Sizes) -> dict[str, object]:
+    refuse(params, encoder=None, standardize=False, fit_intercept=True)
+    return {"epsilon": params["epsilon"], "C": _strength_back(params, sizes)} | _kernel_back(params)
 
 
 MARGINS: dict[str, Peer] = {
-    "SVC": Peer("C sum_i max(0, 1 - y_i (b + f(x_i))) + |f|^2 / 2", _svc, None, _support),
-    "SVR": Peer("C sum_i max(0, |y_i - b - f(x_i)| - epsilon) + |f|^2 / 2", _svr, None, _support),
+    "SVC": Peer("C sum_i max(0, 1 - y_i (b + f(x_i))) + |f|^2 / 2", _svc, _svc_back, _support),
+    "SVR": Peer("C sum_i max(0, |y_i - b - f(x_i)| - epsilon) + |f|^2 / 2", _svr, _svr_back, _support),
     "LinearSVC": Peer("C sum_i max(0, 1 - y_i x_i'w)^p + |w|^2 / 2", _linear_svc, _linear_back, _weights),
 }
