@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import certifit as cf
 from certifit.data.source import Block, Memory
+from certifit.mathematics.kernels.basic import squared_distances
 from certifit.models.folds import Candidates, RowFolds
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm import folds
@@ -128,3 +129,32 @@ def test_a_fit_that_needs_float64_leaves_the_rows_that_others_share_in_float32(t
     wide = pool.widened()
     assert pool.is_single and not wide.is_single
     assert wide.widened() is wide
+
+
+def test_widths_share_the_squared_distances(two, monkeypatch):
+    X, y, weight = two
+    made = []
+
+    def counted(points):
+        made.append(len(points))
+        return squared_distances(points)
+
+    monkeypatch.setattr(folds, "squared_distances", counted)
+    monkeypatch.setattr(folds, "MANY_COLUMNS", 1)
+    kernels = [cf.kernels.Gaussian(0.5), cf.kernels.Gaussian(2.0), cf.kernels.Gaussian(), cf.kernels.Linear()]
+    model = cf.SVC(tol=1e-9)
+    rows = Rows.of(model, X, y, weight)
+    rounds = rounds_of(CV, rows.source, rows.labels, rows.groups)
+
+    def scores(settings, cache_size=200.0):
+        grid = Candidates(settings, rows.classes)
+        states = clone(model).set_params(cache_size=cache_size).folds(rows.source, rounds, grid, rows.shared)
+        return [[odds for _, odds, _ in states.validated(c)] for c in range(len(settings))]
+
+    settings = [{"kernel": kernel, "alpha": alpha} for kernel in kernels for alpha in (0.001, 0.1)]
+    together = scores(settings)
+    assert made == [len(X)]
+    assert np.array_equal(cf.kernels.Gaussian(1e-200).of_squares(np.array([0.0, 1.0])), [1.0, 0.0])
+    assert largest_difference(together, [scores([setting])[0] for setting in settings]) < 1e-6
+    assert largest_difference(together, scores(settings, cache_size=0.5)) < 1e-6  # no room for the distances
+    assert made == [len(X)]

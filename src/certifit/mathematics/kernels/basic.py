@@ -246,6 +246,13 @@ class Gaussian(Formed):
             squares[begin : begin + PIECE] = (rows**2).sum(axis=1)
         return squares
 
+    def of_squares(self, squares: Array) -> Array:
+        """The kernel of squared distances."""
+        with np.errstate(over="ignore", under="ignore"):
+            exponents = squares / self.width
+            exponents /= -2 * self.width  # not by the square of a width, which may leave float64
+            return np.asarray(np.exp(exponents, out=exponents))
+
     def of_products(self, X: Array, Z: Array) -> Array:
         """The kernel of few prepared rows."""
         squares = (X**2).sum(axis=1)[:, None] + (Z**2).sum(axis=1) - 2 * (X @ Z.T)
@@ -346,6 +353,21 @@ def _exponents(n_features: int, degree: int) -> Array:
         if len(terms) > MOST_TERMS:
             raise ValueError(f"A map of degree {degree} in {n_features} features has more than {MOST_TERMS} terms.")
     return np.array(terms, dtype=np.int64).reshape(len(terms), n_features)
+
+
+def squared_distances(X: Array) -> Array | None:
+    """|x_i - x_j|^2 of all points, which Gaussian kernels of any width are made of; None where they leave float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = dense(X - np.mean(X, axis=0))
+        squares = (rows**2).sum(axis=1)
+        if not squares.max(initial=0.0) < FARTHEST:
+            return None
+    products = form_matrix(("linear", 0.0, 1), rows, rows)
+    products *= -2.0
+    products += squares[:, None]
+    products += squares
+    np.fill_diagonal(products, 0.0)
+    return np.maximum(products, 0.0, out=products)
 
 
 def scale_width(X: Array, weight: Array | None = None) -> float:

@@ -2,7 +2,8 @@
 
 A row of the matrix of the kernel is computed once and serves every training set that has it as a support vector: rows
 left out have no multiplier, and f is known at them when a fit is done. From a larger alpha to a smaller one the bounds
-C_i grow by one factor; multipliers and f times that factor are where the next fit starts.
+C_i grow by one factor; multipliers and f times that factor are where the next fit starts. Gaussian kernels of several
+widths are made of the same squared distances, where columns are many and the distances fit into the cache.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory
+from certifit.mathematics.kernels.basic import Gaussian, squared_distances
 from certifit.models.classifier import codes_of
 from certifit.models.folds import MOST_BYTES, MappedRows, RowFolds, RowState, log_posterior
 from certifit.models.kernel.folds import KernelPart, points_of, sides_of
@@ -26,6 +28,8 @@ from certifit.models.svm.solver import Pool, Recorder, Solved, solve_machine
 from certifit.models.svm.task import Machine, MarginTask, class_machines
 from certifit.runtime import one_blas_thread
 
+MANY_COLUMNS = 1000  # from which distances of rows take longer to make than their exponentials, and than to be read
+DISTANCE_BYTES = 20.0  # per two rows: their distance, and the kernel of it in float64 and in float32
 FEW_ROWS = 2000  # up to which fits are computed again in float64 and end at rounding, as those of a refit do
 Table = list[list[RowState | None]]  # candidates x splits
 
@@ -70,10 +74,11 @@ def margin_folds(parts: Sequence[MarginPart], rounds: Sequence[Splits]) -> RowFo
     if 8.0 * n_scores > MOST_BYTES or (codes_of(first.rows.block) < 0).any():
         return None
     tables: list[Table] = []
+    squares = _squares(parts)
     for splits in rounds:
         table: Table = [[None] * splits.n_splits for _ in range(n_candidates)]
         for part in parts:
-            if not _fill(table, part, splits):
+            if not _fill(table, part, splits, squares):
                 return None
         tables.append(table)
     gathered = first.rows.gathered
@@ -81,24 +86,43 @@ def margin_folds(parts: Sequence[MarginPart], rounds: Sequence[Splits]) -> RowFo
     return RowFolds(numbers, rounds, tables, {}, is_coded=True, route="refits")
 
 
+def _is_own(part: MarginPart) -> bool:
+    """Whether the points of a training set are its own."""
+    return part.kernel.standardize or part.kernel.opened is not None
+
+
+def _squares(parts: Sequence[MarginPart]) -> Array | None:
+    """Squared distances of the rows, where Gaussian kernels of several widths are made of them."""
+    wanted = [part for part in parts if not _is_own(part) and isinstance(part.kernel.rows.kernel, Gaussian)]
+    if len(wanted) < 2:
+        return None
+    points, room = wanted[0].kernel.rows.points, min(part.limits.cache_bytes for part in wanted)
+    is_worth = points.shape[1] >= MANY_COLUMNS and DISTANCE_BYTES * len(points) ** 2 <= room
+    return squared_distances(points) if is_worth else None
+
+
 @one_blas_thread
-def _fill(table: Table, part: MarginPart, splits: Splits) -> bool:
+def _fill(table: Table, part: MarginPart, splits: Splits, squares: Array | None) -> bool:
     """Put the fits of some candidates into the table; False where a training set lacks a class."""
     rows = part.kernel.rows
     codes = codes_of(rows.block)
     weights = [train for train, _ in sides_of(part.kernel, rows.share * rows.sum_weight, [splits])]
     if any(len(np.unique(codes[weight > 0])) < part.n_classes for weight in weights):
         return False
-    is_own = part.kernel.standardize or part.kernel.opened is not None  # points of a training set are its own
-    seen, pool = rows, None
+    seen, pool, is_own = rows, None, _is_own(part)
+    matrix = None
+    if squares is not None and not is_own and isinstance(rows.kernel, Gaussian):
+        matrix = rows.kernel.of_squares(squares)
     for split, weight in enumerate(weights):
         if is_own:
             seen, pool = rows.seen_as(points_of(part.kernel, weight)), None
-        pool = pool or Pool(seen, np.arange(rows.n_points), part.limits.cache_bytes, is_shared=True)
+        if pool is None:
+            every = np.arange(rows.n_points)
+            pool = Pool(seen, every, part.limits.cache_bytes, is_shared=True, matrix=matrix)
         for place, scores in zip(part.kernel.places, _fits(part, seen, pool, weight), strict=True):
-            every = np.full((rows.n_rows, part.n_classes), np.nan)
-            every[rows.seen] = scores
-            table[place][split] = KnownScores(every)
+            of_rows = np.full((rows.n_rows, part.n_classes), np.nan)
+            of_rows[rows.seen] = scores
+            table[place][split] = KnownScores(of_rows)
     return True
 
 

@@ -55,18 +55,27 @@ class Pool:
     """Rows of the matrix of a kernel among some rows, as many of them kept as fit into so many bytes.
 
     Rows of few columns are made as fast as memory is handed out: they are kept only where several fits share them.
+    matrix: the whole of it, where it is known.
     """
 
-    def __init__(self, rows: KernelRows, places: Array, cache_bytes: float, *, is_shared: bool = False) -> None:
+    def __init__(
+        self,
+        rows: KernelRows,
+        places: Array,
+        cache_bytes: float,
+        *,
+        is_shared: bool = False,
+        matrix: Array | None = None,
+    ) -> None:
         self._form: tuple[str, float, int] = ("linear", 0.0, 1)
         self._points: Array | None = None
-        self._matrix: Array | None = None
+        self._matrix = matrix
         kernel, n = rows.kernel, len(places)
         is_all = n == rows.n_points
-        if isinstance(kernel, Formed):
+        if matrix is None and isinstance(kernel, Formed):
             points = rows.points if is_all else rows.points[places]
             self._form, self._points = kernel.form, kernel.prepared(points, points)[0]
-        else:
+        elif matrix is None:
             self._matrix = rows.matrix if is_all else np.ascontiguousarray(rows.matrix[np.ix_(places, places)])
         self.n, self.cache_bytes = n, cache_bytes
         self.keeps_rows = is_shared or rows.points.shape[1] > CHEAP
