@@ -5,9 +5,10 @@
 
 Through Python: one fit or search of certifit and of scikit-learn, the minimum of some turns. Through the command line:
 `certifit fit`, its report and certificate included, and `benchmarks/shapes_script.py`, which compares those models of
-scikit-learn that `certifit fit` compared, by ten folds. Every figure is of a process of its own: CPU and wall seconds,
-peak memory (of the command line with its imports; of Python without their time). --large adds 1e6 x 50, 1e7 x 20 and
-the CSV files of 1e6 rows. --curves draws what `certifit fit` costs against rows, columns and classes.
+scikit-learn that `certifit fit` compared, by ten folds; those that `certifit fit` stopped after some folds too. Every
+figure is of a process of its own: CPU and wall seconds, peak memory (of the command line with its imports; of Python
+without their time). --large adds 1e6 x 50, 1e7 x 20 and the CSV files of 1e6 rows. --curves draws what `certifit fit`
+costs against rows, columns and classes.
 """
 
 from __future__ import annotations
@@ -283,9 +284,10 @@ def command_line(name: str, path: Path, options: Sequence[str]) -> Cell:
 
 
 def compared(path: Path) -> list[str]:
-    """The models that `certifit fit` has compared, by its report."""
-    report = json.loads((path.parent / "report" / "report.json").read_text())
-    return [str(row["name"]) for row in report["validation"]["rows"]]
+    """The models that `certifit fit` has compared, by its report, those among them that it stopped after some folds."""
+    validation = json.loads((path.parent / "report" / "report.json").read_text())["validation"]
+    stopped = [note.partition(" was stopped after ") for note in validation["notes"]]
+    return [*(str(row["name"]) for row in validation["rows"]), *(name for name, is_there, _ in stopped if is_there)]
 
 
 def watched(name: str, library: str, command: Sequence[str]) -> Cell:

@@ -1,7 +1,8 @@
 """The script that somebody writes without certifit: `python -m benchmarks.shapes_script FILE TARGET GOAL "MODEL;..."`.
 
-The models are those that `certifit fit` compared, by its names; each is tried with at most seven strengths, fewer than
-there. scikit-learn has no local regression; a name that is neither that, nor a baseline, nor known here is an error.
+The models are those that `certifit fit` compared, by its names in any case; each is tried with at most seven strengths,
+fewer than there. scikit-learn has no local regression; a name that is neither that, nor a baseline, nor known here is
+an error.
 """
 
 import sys
@@ -67,8 +68,8 @@ def main(file: str, target: str, goal: str, names: str) -> None:
     encoder = ColumnTransformer([("numbers", StandardScaler(), numbers), ("words", OneHotEncoder(), words)])
     if goal == "texts":
         encoder = ColumnTransformer([("texts", TfidfVectorizer(), X.columns[0])])
-    models = QUANTITY if goal == "quantity" else CLASSES
-    for model, values in (models[name] for name in names.split(";") if name not in NOT_HERE):
+    models = {name.lower(): row for name, row in (QUANTITY if goal == "quantity" else CLASSES).items()}
+    for model, values in (models[name] for name in names.lower().split(";") if name not in NOT_HERE):
         grid = {f"{type(model).__name__.lower()}__{name}": value for name, value in values.items()}
         scoring = "neg_root_mean_squared_error" if goal == "quantity" else "neg_log_loss"
         search = GridSearchCV(make_pipeline(encoder, model), grid, cv=10, scoring=scoring).fit(X, y)

@@ -1,6 +1,7 @@
 """What `certifit fit` compares where no model is named, and which model it takes."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -129,3 +130,18 @@ def test_models_whose_folds_would_be_slow_are_named_and_left_out():
     assert "boosting" not in few and "1,000 rows, 20 columns and 200 classes: gradient boosting" in note
     asked = Choice.of("kernel-ridge")
     assert asked.affordable(("kernel-ridge",), 10**6, 20) == (("kernel-ridge",), [])
+
+
+def test_the_command_line_stops_models_unless_folds_are_asked_for(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "COMPARED", {**models.COMPARED, "quantity": ("linear", "regression-tree")})
+    rows = table(200)
+    rows["y"] = 2 * rows["a"] - rows["b"] + 0.5 * np.random.default_rng(1).normal(size=len(rows))
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    said = {}
+    for options in ((), ("--cv", "10")):
+        result = cli("fit", "data.csv", "-t", "y", "--out", f"out{len(options)}", *options)
+        assert result.exit_code == 0, result.output
+        said[options] = (tmp_path / f"out{len(options)}" / "report.html").read_text()
+    assert re.search(r"Regression tree was stopped after [24] of 10 folds", said[()])
+    assert "To compare all models on all folds, add --cv 10." in said[()]
+    assert "was stopped after" not in said["--cv", "10"]

@@ -347,6 +347,7 @@ def validated(
         with warnings.catch_warnings(), display.yielding(are_refits):
             warnings.simplefilter("ignore")  # of refits; the fit to all rows says its own
             options = {"rule": rule, "most_refits": most, "nested": nested, "n_decomposed": N_ALPHAS, **prefer}
+            options |= {"race": request.cv is None}
             board = leaderboard(searched, source, cv=folds, **options)
     except ValueError as error:
         if request.cv is not None:
@@ -358,6 +359,8 @@ def validated(
     n_left = sum("needs a refit" in note and note.endswith("left out.") for note in said)
     if request.cv is None and n_left:
         said.append(_ASK.strip() if n_left == 1 else _ASK.strip().replace("it", "them", 1))
+    if any(" was stopped after " in note for note in said):
+        said.append(f"To compare all models on all folds, add --cv {folds.n_splits}.")
     return replace(board, notes=said), notes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -50,15 +50,15 @@ from certifit.selection.compare.rules import (
     evidence_of,
     row_scores_are_few,
 )
+from certifit.selection.compare.trial import Job, Trial, Tried
 from certifit.selection.folds.class_validation import ClassValidation, validated, validated_rows
-from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
+from certifit.selection.folds.engine import evaluate
 from certifit.selection.folds.fold_scores import FoldScores, NoFit, mean_path, path_scores
-from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
+from certifit.selection.folds.metrics import Scoring, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows, refuse_given
 from certifit.selection.folds.splits import ANYWHERE, Folds, UserSplits, rounds_of, row_count
 
 FEWEST_ROWS = 4  # two folds of two rows
-FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
 
 
 def leaderboard(
@@ -76,6 +76,7 @@ def leaderboard(
     prefer: str | Sequence[Sequence[str]] | None = None,
     because: str | Sequence[str] = "it is preferred",
     most_refits: int | None = None,
+    race: bool = False,
     nested: bool = False,
     n_decomposed: int = 0,
 ) -> Leaderboard:
@@ -104,6 +105,12 @@ def leaderboard(
         A model that sums over rows do not determine is tried on fewer candidates, evenly spaced, until it needs at most
         so many refits; it is left out where fewer than 5 would remain. `notes` says so. A model without a fit on the
         training rows of some split is left out too.
+    race : bool, default False
+        Stop a model that needs refits after 2, 4 or 8 splits where it can hardly be chosen any more: where on their
+        rows it is behind a model before it, and three standard errors of the mean difference do not lift it to the lead
+        that it needs, one standard error over a simpler model (`prefer`) and none over others. It has no entry then,
+        and `notes` has its figures. Put simple models first. No model is stopped with nested=True, nor where there
+        are too many rows to keep a score for each.
     nested : bool, default False
         Repeat the whole choice on the training rows of every fold, which takes k - 1 times the work of the folds: fits
         from sums take no further pass over the rows, others are refitted.
@@ -138,7 +145,8 @@ def leaderboard(
     entries: list[Entry] = []
     notes = _unlike_notes(jobs, scoring) if is_unasked else []
     path = None
-    tried: list[_Tried] = []
+    trial = Trial(rounds, scoring, most_refits, preference if race and not nested else None)
+    tried: list[Tried] = []
     with_rows = True
     for job in jobs:
         started = time.perf_counter()
@@ -149,14 +157,13 @@ def leaderboard(
         rows = known[form]
         candidates = _candidates(job, rows, rounds)
         with_rows = with_rows and _are_few(rounds, rows, [*(one.candidates for one in tried), candidates])
-        scored = _scored(job, rows, rounds, candidates, scoring, most_refits, notes, with_rows)
+        scored = trial.scored(job, rows, candidates, tried, notes, with_rows)
         if scored is None:
             continue
-        candidates, scores = scored
-        tried.append(_Tried(job, rows, candidates, scores))
+        tried.append(scored)
         if path is None and job.estimator.get_params(deep=False).get("fit_intercept", False):
-            path = scores.path
-        entries.append(_entry(job, rows, rounds, candidates, scores, started))
+            path = scored.scores.path
+        entries.append(_entry(scored, rounds, started))
     if not entries:
         raise (TooManyRefits if most_refits is not None else NoFit)(" ".join(notes))
     entries.append(_shares(first, rounds, scoring) if is_of_classes else _baseline(first, rounds, scoring, path))
@@ -224,19 +231,7 @@ def _folds_for(source: Source, n_splits: int) -> tuple[Folds | None, str | None]
     return Folds(n_rows // 2), f"{n_rows // 2} folds instead of {n_splits}: there are only {n_rows} rows."
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A model to tune. grid None: its own candidates, where it is tuned or has a parameter to choose."""
-
-    name: str
-    estimator: BaseEstimator
-    grid: UserGrid
-    rule: str
-    n_jobs: int | None = None
-    is_tuned: bool = False
-
-
-def _jobs(models: Mapping[str, BaseEstimator], rule: str, preference: Preference) -> list[_Job]:
+def _jobs(models: Mapping[str, BaseEstimator], rule: str, preference: Preference) -> list[Job]:
     if not isinstance(models, Mapping) or not models:
         raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
     for taken in (BASELINE, RATE, SHARES):
@@ -245,11 +240,11 @@ def _jobs(models: Mapping[str, BaseEstimator], rule: str, preference: Preference
     for preferred in preference.names:
         if preferred not in models:
             raise ValueError(f"prefer={preferred!r} is none of the models: {list(models)}.")
-    jobs: list[_Job] = []
+    jobs: list[Job] = []
     for name, model in models.items():
-        job = _Job(name, model, None, rule)
+        job = Job(name, model, None, rule)
         if isinstance(model, CrossValidated):
-            job = _Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs, True)
+            job = Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs, True)
         if job.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {job.rule!r}.")
         if jobs and is_classifier(job.estimator) != is_classifier(jobs[0].estimator):
@@ -268,17 +263,7 @@ def _form(estimator: BaseEstimator) -> tuple[object, ...]:
     return repr(encoder), params.get("encoder") is None, params.get("basis") is None
 
 
-@dataclass(frozen=True)
-class _Tried:
-    """A model that was scored, its rows, its candidates and what they scored."""
-
-    job: _Job
-    rows: Rows
-    candidates: Sequence[Candidate]
-    scores: FoldScores
-
-
-def _decomposed(tried: Sequence[_Tried], rounds: Sequence[Splits], n_points: int) -> Decomposition | None:
+def _decomposed(tried: Sequence[Tried], rounds: Sequence[Splits], n_points: int) -> Decomposition | None:
     """Bias and variance at n_points candidates of the best model with more, from the sums of its folds."""
     from_sums = [one for one in tried if one.scores.route == "statistics" and len(one.candidates) > n_points > 1]
     for one in sorted(from_sums, key=lambda one: -float(np.nanmax(one.scores.validation.mean(axis=1)))):
@@ -298,16 +283,16 @@ def _are_few(rounds: Sequence[Splits], rows: Rows, candidates: Sequence[Sequence
     return row_scores_are_few(rounds, row_count(rows.source), sum(map(len, candidates)))
 
 
-def _evidence(tried: Sequence[_Tried], rows: Rows, scoring: Scoring, why_not: str) -> Evidence:
+def _evidence(tried: Sequence[Tried], rows: Rows, scoring: Scoring, why_not: str) -> Evidence:
     names = [one.job.name for one in tried]
     choosing = Choosing.of(names, [one.candidates for one in tried], [one.job.rule for one in tried])
     return evidence_of(choosing, scoring, [one.scores for one in tried], rows.source, why_not)
 
 
-def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits], scoring: Scoring) -> Nested:
+def _nested(tried: Sequence[Tried], evidence: Evidence, rounds: Sequence[Splits], scoring: Scoring) -> Nested:
     """The choice repeated within the training rows of every split."""
 
-    def scored(one: _Tried, inner: Sequence[Splits]) -> FoldScores | None:
+    def scored(one: Tried, inner: Sequence[Splits]) -> FoldScores | None:
         how: dict[str, Any] = {"n_jobs": one.job.n_jobs, "label": f"{one.job.name}, nested"}
         try:
             return evaluate(one.job.estimator, one.rows, inner, one.candidates, scoring, **how)
@@ -317,12 +302,12 @@ def _nested(tried: Sequence[_Tried], evidence: Evidence, rounds: Sequence[Splits
     return nested_choice(evidence, rounds, [partial(scored, one) for one in tried])
 
 
-def _class_score(jobs: Sequence[_Job]) -> str:
+def _class_score(jobs: Sequence[Job]) -> str:
     """What classifiers are scored by: the share of right rows where one of them gives no probabilities."""
     return CLASS_SCORE if all(hasattr(job.estimator, "predict_proba") for job in jobs) else "accuracy"
 
 
-def _error_of(jobs: Sequence[_Job]) -> Scoring:
+def _error_of(jobs: Sequence[Job]) -> Scoring:
     """The error that all models are scored by, or the root of the mean square where they differ."""
     by_model = {job.name: own_scoring(job.estimator, None) for job in jobs}
     metrics = {score for score in by_model.values() if isinstance(score, Metric)}
@@ -336,7 +321,7 @@ def _error_of(jobs: Sequence[_Job]) -> Scoring:
     return (distinct.pop() if len(distinct) == 1 else None) or RMSE
 
 
-def _unlike_notes(jobs: Sequence[_Job], scoring: Scoring) -> list[str]:
+def _unlike_notes(jobs: Sequence[Job], scoring: Scoring) -> list[str]:
     """That a model is scored by an error which it does not minimise."""
     metrics = {job.name: own_scoring(job.estimator, None) for job in jobs}
     return [
@@ -347,7 +332,7 @@ def _unlike_notes(jobs: Sequence[_Job], scoring: Scoring) -> list[str]:
     ]
 
 
-def _candidates(job: _Job, rows: Rows, rounds: Sequence[Splits]) -> Sequence[Candidate]:
+def _candidates(job: Job, rows: Rows, rounds: Sequence[Splits]) -> Sequence[Candidate]:
     if job.grid is not None:
         return list(ParameterGrid(job.grid))
     is_ours = learner_of(job.estimator).is_ours
@@ -358,77 +343,8 @@ def _candidates(job: _Job, rows: Rows, rounds: Sequence[Splits]) -> Sequence[Can
     return candidates if is_open else [{}]
 
 
-def _scored(
-    job: _Job,
-    rows: Rows,
-    rounds: Sequence[Splits],
-    candidates: Sequence[Candidate],
-    scoring: Scoring,
-    most_refits: int | None,
-    notes: list[str],
-    with_rows: bool,
-) -> tuple[Sequence[Candidate], FoldScores] | None:
-    """Candidates and their scores; None where they would need too many refits."""
-    if most_refits is not None:
-        n_classes = 0 if rows.classes is None else len(rows.classes)
-        if _needs_refits(job.estimator, rows, rounds, most_refits):
-            notes.append(_note_on_refits(job.name, 0, 1, sum(splits.n_splits for splits in rounds)))
-            return None
-        try:
-            scores = None
-            if not learner_of(job.estimator).is_ours or job.estimator.shares_folds(rows.source, n_classes):
-                scores = offered_scores(job.estimator, rows, rounds, candidates, scoring, with_rows=with_rows)
-        except NoFit as error:
-            notes.append(_note_on_no_fit(job.name, error))
-            return None
-        if scores is not None:
-            return candidates, scores
-        n_splits = sum(splits.n_splits for splits in rounds)
-        thinned = _thinned(candidates, most_refits // n_splits)
-        if len(thinned) < len(candidates):
-            notes.append(_note_on_refits(job.name, len(thinned), len(candidates), n_splits))
-        if not thinned:
-            return None
-        candidates = thinned
-    try:
-        how: dict[str, Any] = {"n_jobs": job.n_jobs, "label": job.name, "with_rows": with_rows}
-        scores = evaluate(job.estimator, rows, rounds, candidates, scoring, **how)
-    except NoFit as error:
-        notes.append(_note_on_no_fit(job.name, error))
-        return None
-    return candidates, scores
-
-
-def _needs_refits(estimator: BaseEstimator, rows: Rows, rounds: Sequence[Splits], most: int) -> bool:
-    """Whether a classifier needs more passes over training rows than `most`; all its candidates share them."""
-    is_many = rows.classes is not None and sum(splits.n_splits for splits in rounds) > most
-    return is_many and learner_of(estimator).is_ours and not has_sums(estimator, rows.source, rows.classes)
-
-
-def _thinned(candidates: Sequence[Candidate], most: int) -> Sequence[Candidate]:
-    """At most so many, evenly spaced, both ends among them."""
-    if len(candidates) <= most:
-        return candidates
-    if most < FEWEST_CANDIDATES:
-        return []
-    places = np.rint(np.linspace(0, len(candidates) - 1, most)).astype(int)
-    return [candidates[place] for place in places]
-
-
-def _note_on_refits(name: str, n_tried: int, n_candidates: int, n_splits: int) -> str:
-    n_refits = f"{n_candidates * n_splits:,} refits"
-    each = "candidate and fold" if n_candidates > 1 else "fold"
-    why = f"{name[:1].upper()}{name[1:]} needs a refit for every {each} here ({n_refits})"
-    return f"{why}: left out." if not n_tried else f"{why}: {n_tried} of {n_candidates} candidates were tried."
-
-
-def _note_on_no_fit(name: str, error: Exception) -> str:
-    return f"{name[:1].upper()}{name[1:]} is left out. {error}"
-
-
-def _entry(
-    job: _Job, rows: Rows, rounds: Sequence[Splits], candidates: Sequence[Candidate], scores: FoldScores, started: float
-) -> Entry:
+def _entry(tried: Tried, rounds: Sequence[Splits], started: float) -> Entry:
+    job, rows, candidates, scores = tried.job, tried.rows, tried.candidates, tried.scores
     table = results_table(candidates, scores.validation, scores.train)
     best = choose(table["mean_test_score"], table["standard_error"], candidates, job.rule)
     params = dict(candidates[best])

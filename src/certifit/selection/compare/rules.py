@@ -300,8 +300,7 @@ def evidence_of(
         return Evidence(choosing, scoring, fold_scores, weight, why_not=why_not)
     held_out = [_stacked(parts) for parts in zip(*kept, strict=True)]
     numbers = np.concatenate([split.numbers for split in held_out])
-    groups = group_keys(source) if source.first_block().group is not None else None
-    return Evidence(choosing, scoring, fold_scores, weight, held_out, _units(numbers, groups))
+    return Evidence(choosing, scoring, fold_scores, weight, held_out, units_of(numbers, source))
 
 
 def corrected(evidence: Evidence, chosen: int, *, n_draws: int = N_DRAWS, random_state: int = 0) -> Correction | None:
@@ -422,8 +421,9 @@ def _stacked(parts: Sequence[HeldOut]) -> HeldOut:
     return HeldOut(first.numbers, first.weight, first.y, values)
 
 
-def _units(numbers: Array, groups: Array | None) -> Array:
-    """What is drawn whole, numbered in the order in which the rows have it first."""
+def units_of(numbers: Array, source: Source) -> Array:
+    """What is drawn whole, rows or groups of them, numbered in the order in which the rows have it first."""
+    groups = group_keys(source) if source.first_block().group is not None else None
     keys = numbers if groups is None else groups[numbers]
     rows_first = np.argsort(numbers, kind="stable")
     _, first, places = np.unique(keys[rows_first], return_index=True, return_inverse=True)
