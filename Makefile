@@ -6,6 +6,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 # Tests start some dozens of processes, and each would compile the package's modules again.
 unexport PYTHONDONTWRITEBYTECODE
+# Modules are compiled when they are first imported, most never are: pip would spend more time on them than on all else.
+export PIP_COMPILE := 0
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
 .PHONY: demo test quick docs lint format bench accuracy sanitize soak hunt stub wheel clean

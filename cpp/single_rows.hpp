@@ -11,7 +11,7 @@ inline constexpr size_t most_fetched = 64;  // entries of a sparse row: of longe
 inline constexpr size_t ahead_rows =
     6;  // rows asked for before their turn: their order is not one the processor foresees
 
-inline double dot(const double* x, const double* w, size_t d) {
+inline double row_product(const double* x, const double* w, size_t d) {
   Vec sum[2] = {};
   size_t j = 0;
   for (; j + 2 * lanes <= d; j += 2 * lanes) {
@@ -73,7 +73,7 @@ class RowWeights {
   RowWeights(const Rows& rows, std::vector<double>& all) : rows_(rows), all_(all), dense_(of_dense(rows, all.data())) {}
 
   double times(size_t row, const double* x) const {
-    double z = dot(x, dense_.data(), rows_.n_dense);
+    double z = row_product(x, dense_.data(), rows_.n_dense);
     if (is_one_csr(rows_)) return z + times_csr(row);
     if (!rows_.thin.empty())
       for_each_entry(rows_, row, [&](size_t j, double value) { z = multiply_add(value, all_[j], z); });

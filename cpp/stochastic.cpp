@@ -146,7 +146,7 @@ class Learner {
   double score(size_t k) {
     reader_.fetch(k);
     const size_t row = order_[k];
-    double z = state_.intercept + dot(reader_.at(row), weights_.data(), rows_.n_dense);
+    double z = state_.intercept + row_product(reader_.at(row), weights_.data(), rows_.n_dense);
     if (task_.offset) z += task_.offset[row];
     if (!rows_.thin.empty())
       rows_.for_each_entry(row, [&](size_t j, double value) { z = multiply_add(value, thin_.at(j), z); });
@@ -190,7 +190,7 @@ Mistakes perceptron_pass(const Rows& rows, const double* y, const Order& order, 
       reader.fetch(k);
       const size_t row = order[k];
       const double* x = reader.at(row);
-      double z = state.intercept + dot(x, weights.data(), rows.n_dense);
+      double z = state.intercept + row_product(x, weights.data(), rows.n_dense);
       if (!rows.thin.empty())
         rows.for_each_entry(row, [&](size_t j, double value) { z = multiply_add(value, state.weights[j], z); });
       if (y[row] * z > threshold) continue;
@@ -266,7 +266,7 @@ uint64_t hashed(uint64_t salt, double value) {
 std::vector<double> row_squares(const Rows& rows, Crew& crew) {
   std::vector<double> out(rows.n_rows);
   for_each_row(rows, crew, [&](size_t row, const double* x) {
-    double sum = dot(x, x, rows.n_dense);
+    double sum = row_product(x, x, rows.n_dense);
     rows.for_each_entry(row, [&](size_t, double value) { sum = multiply_add(value, value, sum); });
     out[row] = sum;
   });

@@ -17,12 +17,14 @@ import certifit as cf
 from certifit.cli import words
 from certifit.data.privacy import Rule
 from certifit.data.source import Memory
+from certifit.models.adapter import sections_of
 from certifit.report import context as report_context
 from certifit.report import svg
 from certifit.report.context import build
 from certifit.report.folder import DECIDING_HEAD, deciding_table
 from certifit.report.page import card, render
 from certifit.report.sections import drawings
+from certifit.report.what_decides import mapped_weights
 
 ALWAYS = ["classes", "probabilities", "deciding", "data", "proof", "use", "words"]
 OF_A_QUANTITY = ("quality", "coefficients", "pictures", "path", "influence", "outliers", "history")
@@ -432,3 +434,14 @@ def test_long_names_over_the_matrix_stay_inside_its_frame_and_apart():
     assert len(turned) == 12
     assert all(float(x) <= width and float(y) - 0.9 * svg.CHARACTER * len(name) >= 13 for x, y, name in turned)
     assert np.diff([float(x) for x, _, _ in turned]).min() > 10
+
+
+def test_calibrated_scores_that_are_sums_tell_the_weights_of_their_log_odds(rng):
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] - 0.3 * X[:, 1] + 0.3 * rng.normal(size=80) > 0, "yes", "no")
+    model = cf.Calibrated(cf.LinearSVC(alpha=0.1)).fit(X, y)
+    weights = mapped_weights(model)
+    p = model.predict_proba(X)[:, 1]
+    assert np.allclose(np.log(p / (1 - p))[1:] - np.log(p / (1 - p))[0], (X[1:] - X[0]) @ weights[0])
+    assert "mapped odds" in sections_of(model)
+    assert not sections_of(cf.Calibrated(cf.SVC())) and not sections_of(cf.Calibrated(cf.LinearSVC(), "isotonic"))

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from certifit.report.first_screen import questions
+from certifit.report.first_screen import _good, questions
 from certifit.report.notices import _no_better
 from certifit.report.svg import N_COLOURS
 from certifit.report.what_decides import draw_deciding, largest_classes
@@ -74,3 +74,12 @@ def test_a_name_that_says_what_the_model_is_is_said_once():
     context["certificate"] = {"holds": True, "goal": goal, "is_local": False}
     answer = questions(context)[1]
     assert answer["answer"] == "Least squares on codes" and answer["small"].startswith(taken)
+
+
+def test_of_classes_without_probabilities_the_accuracy_is_said():
+    context = of_numbers(0.25, 0.01, base=0.4)
+    context["validation"] |= {"measure": "share of wrong rows", "n_splits": 10, "share": "R²"}
+    context["validation"]["rows"][0]["standard_error"] = 0.03
+    answer = _good(context)
+    assert answer["answer"] == "Accuracy 75.0 % ± 3.0"
+    assert answer["small"] == "10 folds; baseline, always the most frequent class: 60.0 %"

@@ -90,3 +90,28 @@ def test_displays_draw_the_same_rounds(rng):
     assert {"error", "test"} == set(display.lines_)
     with pytest.raises(TypeError, match="no AdaBoostClassifier"):
         cf.BoostingDisplay.from_estimator(cf.LinearRegression().fit(X, y))
+
+
+def _rooms(rng: Any, n: int = 200) -> Any:
+    import pyarrow as pa
+
+    place = rng.choice(["centre", "north", "south"], n)
+    area = rng.normal(size=n)
+    y = 3 * area + np.where(place == "north", 1.0, 0.0) + rng.normal(size=n)
+    return pa.table({"area": area, "place": place, "y": y, "kind": np.where(y > 0, "dear", "cheap")})
+
+
+@pytest.mark.parametrize(
+    ("target", "other", "coded", "plain"),
+    [
+        ("y", "kind", cf.DecisionTreeRegressor(max_depth=2), cf.LinearRegression()),
+        ("kind", "y", cf.DecisionTreeClassifier(max_depth=2), cf.LogisticRegression(alpha=1.0)),
+    ],
+)
+def test_what_a_category_tells_alone_is_the_same_of_a_tree_that_reads_codes(rng, target, other, coded, plain):
+    source = cf.from_arrow(_rooms(rng).drop_columns([other]), target=target)
+    told = [
+        {column["name"]: column["alone"] for column in build(model.fit(source), source, FILES)["data"]["columns"]}
+        for model in (coded, plain)
+    ]
+    assert told[0] == pytest.approx(told[1]) and 0 < told[0]["place"] < 0.2

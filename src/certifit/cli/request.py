@@ -33,7 +33,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "categories", "reference", "unseen", "max_levels", "min_count", "texts", "ngrams", "min_word_count",
         "stop_words", "term_weights",
     ),
-    "How files are read": ("types", "na", "no_header", "delimiter", "encoding", "bad_rows", "sheet"),
+    "How files are read": ("types", "na", "no_header", "delimiter", "encoding", "bad_rows", "sheet", "no_spill"),
     "What is printed": ("show_values", "quiet", "help"),
 }  # fmt: skip
 OF_MODELS = "Parameters of models"
@@ -45,7 +45,7 @@ class GroupedHelp(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """All options, each once."""
         records = {
-            param.name or "": record
+            "help" if param.is_eager else param.name or "": record
             for param in self.get_params(ctx)
             if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None
         }

@@ -41,7 +41,7 @@ def relation_facts(fit: Fit) -> Table | None:
     """
     if fit.by_class is not None or not _is_worth_a_look(fit):
         return None
-    encoder = fit.model.encoder_
+    encoder = None if fit.model.encoder_ is None else fit.model.encoder_.uncoded()
     rows = fit.source if encoder is None else fit.source.through(encoder)
     sd = np.asarray(fit.seen.columns.sd, dtype=np.float64)
     if len(sd) > MOST_COLUMNS or fit.seen.n_rows < len(sd) + SPARE_ROWS:

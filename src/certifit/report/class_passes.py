@@ -161,7 +161,8 @@ def _told_by(moments: CellMoments, sample: Sample, j: int) -> float | None:
 def survey(model: Any, source: Source, positive: Any = None) -> tuple[Seen, ByClass]:
     """One pass over the data; one more where the model has a basis, or the columns are no table."""
     rows, classes = with_codes(source, model.classes_)
-    encoder, basis = model.encoder_, model.basis_
+    basis = model.basis_
+    encoder = None if model.encoder_ is None else model.encoder_.uncoded()
     encoded = rows if encoder is None else rows.through(encoder)
     cells = ByLabel(len(classes))
     coded = cell_moments(encoded, cells)

@@ -156,7 +156,7 @@ def column_facts(fit: Fit) -> list[Table]:
         return [_of_array(name, j, fit) for j, name in enumerate(fit.source.names)]
     facts = []
     first = 0
-    for kind in encoder.columns_:
+    for kind in encoder.uncoded().columns_:  # as `passes.encoded` reads them
         places = range(first, first + len(kind.names_out("")))
         facts.append(_of_table(kind, encoder.survey_.columns[kind.name], places, fit))
         first += len(places)

@@ -70,6 +70,8 @@ deciding      None, or what decides between classes: what: words | odds | spread
               that decide most [{name, column, is_share (mean is a share of rows), log_odds,
               evidence, count, mean, sd: a number per class, or None}],
               sentences; see report/what_decides.py for the formulas
+shuffled      None, or of a model without coefficients and splits: columns [{name, moves}], what (is measured), n_other,
+              n_rows, sentences; see report/shuffled.py
 splits        None, or of a model of trees: nodes (None, or of a single tree, in the order of reading [{node, depth,
               reached_by, question, answer, share, parts (shares of the classes, or where the mean lies), is_cut,
               n_rows, ...}]), labels, n_nodes, columns [{name, share (of the gains of all splits), low, high}], n_other,

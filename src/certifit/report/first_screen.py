@@ -17,7 +17,7 @@ from certifit.report.validation import MEASURES
 from certifit.selection.compare.leaderboard_table import RMSE
 
 # The picture beside the answers: what matters most, of whatever kind the model is.
-PICTURES = ("effects", "deciding", "shares", "tree", "curve")
+PICTURES = ("effects", "deciding", "shares", "tree", "shuffled", "curve")
 LOUDEST = ("bad", "warn", "note")
 
 
@@ -48,6 +48,8 @@ def _good(context: Table) -> Table:
     base = next((row for row in validation["rows"] if row["is_baseline"]), None)
     error, plus_minus = text.measured(leader["error"], leader["standard_error"])
     against = "" if base is None else f"; baseline, {base['name']} alone: {text.amount(base['error'])}"
+    if validation["measure"] == MEASURES["accuracy"].words:
+        return _good_labels(leader, base, validation["n_splits"])
     measured, folds = f"{validation['measure']} {error} ± {plus_minus}", f"{validation['n_splits']} folds{against}"
     if base is None or leader["r2"] is None:
         return {"question": _ON_NEW_ROWS, "answer": measured[:1].upper() + measured[1:], "small": folds}
@@ -58,6 +60,14 @@ def _good(context: Table) -> Table:
         return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained{between}", "small": small}
     between = "" if ends is None else f" ({text.share(ends[0])} to {text.share(ends[1])})"
     return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
+
+
+def _good_labels(leader: Table, base: Table | None, n_splits: int) -> Table:
+    """Of a model of classes that has no probabilities."""
+    right, plus_minus = (f"{100 * share:.1f}" for share in (1 - leader["error"], leader["standard_error"]))
+    always = "" if base is None else f"; baseline, always the most frequent class: {text.percent(1 - base['error'])}"
+    answer = f"Accuracy {right} % ± {plus_minus}"
+    return {"question": _ON_NEW_ROWS, "answer": answer, "small": f"{n_splits} folds{always}"}
 
 
 def ends_of_share(validation: Table) -> tuple[float, float] | None:

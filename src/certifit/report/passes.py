@@ -221,8 +221,8 @@ def with_offset(source: Source, X: Any, offset: Array | None) -> tuple[Any, dict
 
 
 def encoded(model: Any, X: Any) -> Any:
-    """The columns that the coefficients belong to, but for a basis."""
-    return model.encoder_.apply(X) if isinstance(X, pa.Table) else X
+    """The columns that the coefficients belong to, but for a basis; a category has one per level, of trees too."""
+    return model.encoder_.uncoded().apply(X) if isinstance(X, pa.Table) else X
 
 
 def is_curve(model: Any, source: Source) -> bool:

@@ -42,6 +42,7 @@ from certifit.report.quality import (
     draw_residuals,
     quality_facts,
 )
+from certifit.report.shuffled import draw_shuffled, shuffled_facts
 from certifit.report.similarity import draw_gram, similarity_facts
 from certifit.report.splits import draw_rounds, draw_shares, draw_tree, split_facts
 from certifit.report.text import Table
@@ -86,6 +87,7 @@ SECTIONS = (
     Section("probabilities", "classes", "How good are its probabilities?", "Probabilities"),
     Section("deciding", "deciding", "What decides?", "What decides", deciding_facts),
     Section("splits", "splits", "What does it split on?", "Splits", split_facts),
+    Section("shuffled", "shuffled", "What does it lean on?", "What it leans on", shuffled_facts),
     Section("data", "data", "Data", "Data", data_facts),
     Section("warnings", "notices", "Warnings", "Warnings"),
     Section("coefficients", "coefficients", _coefficients, "Coefficients", coefficient_facts),
@@ -215,6 +217,13 @@ def _shares(context: Table) -> str:
     return f"The share of all that splits take from impurity or loss, on the rows of the fit.{whiskers}{more}"
 
 
+def _shuffled(context: Table) -> str:
+    facts = context["shuffled"]
+    more = f" {text.plural(facts['n_other'], 'smaller column')} not drawn." if facts["n_other"] else ""
+    rows = text.plural(facts["n_rows"], "row")
+    return f"The values of one column are dealt out anew among {rows} of the fit, the others stay.{more}"
+
+
 def _rounds(context: Table) -> str:
     lines = context["splits"]["rounds"]
     if "bound on it" in lines:
@@ -303,6 +312,7 @@ PICTURES = (
             "the weight, and its classes, or where its mean lies between the least and the largest."),
     Picture("shares", "splits", draw_shares, "What each column gains.", _shares),
     Picture("rounds", "splits", draw_rounds, "Round by round.", _rounds),
+    Picture("shuffled", "shuffled", draw_shuffled, "How far predictions move when a column is shuffled.", _shuffled),
     Picture("penalty", "path", draw_penalty, "Coefficients against the penalty alpha.", _penalty),
     Picture("curve", "fit", draw_curve, "The fit.",
             "Dots are rows, counted on a grid; the line is the prediction."),

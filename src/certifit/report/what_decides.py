@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.data.privacy import FEWEST
 from certifit.evaluation.importance import word_evidence, word_log_odds
 from certifit.report import svg, text
@@ -79,7 +80,15 @@ def _words(model: Any, by_class: ByClass) -> Table:
 
 
 def _odds(model: Any, by_class: ByClass) -> Table:
-    weights = np.vstack([-model.coef_, model.coef_]) if len(model.coef_) == 1 else model.coef_
+    return _of_weights(model, by_class, model.coef_)
+
+
+def _mapped_odds(model: Any, by_class: ByClass) -> Table:
+    return _of_weights(model, by_class, mapped_weights(model))
+
+
+def _of_weights(model: Any, by_class: ByClass, coef: Array) -> Table:
+    weights = np.vstack([-coef, coef]) if len(coef) == 1 else coef
     if len(weights) > 2:
         weights = weights - by_class.shares @ weights
     sd = np.sqrt(by_class.fitted.total_variances())
@@ -91,6 +100,12 @@ def _odds(model: Any, by_class: ByClass) -> Table:
     if "level" in kinds:
         sentence += " A level counts against the reference of its category."
     return {"what": "odds", "log_odds": weights, "evidence": weights * sd, "sentence": sentence} | _moments(by_class)
+
+
+def mapped_weights(model: Any) -> Array:
+    """Weights of log-odds that are maps of scores: slopes of the maps times the weights of the scores."""
+    slopes = np.array([[float(np.ravel(one.coef_)[0])] for one in model.maps_])
+    return np.asarray(slopes * model.final_.coef_)
 
 
 def _spreads(model: Any, by_class: ByClass) -> Table:
@@ -110,7 +125,12 @@ def _moments(by_class: ByClass) -> Table:
 
 
 # section of a model -> what it tells
-WAYS: dict[str, Callable[[Any, ByClass], Table]] = {"words": _words, "odds": _odds, "spreads": _spreads}
+WAYS: dict[str, Callable[[Any, ByClass], Table]] = {
+    "words": _words,
+    "odds": _odds,
+    "mapped odds": _mapped_odds,
+    "spreads": _spreads,
+}
 
 
 def _labels(fit: Fit) -> tuple[list[str], list[str]]:

@@ -199,6 +199,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         made = [(kind, [next(names) for _ in kind.names_out("")]) for kind in self.columns_]
         return {columns[0]: kind.codes for kind, columns in made if isinstance(kind, Level) and kind.is_coded}
 
+    def uncoded(self) -> TableEncoder:
+        """This encoder with a 0/1 column per level in the place of every column of codes."""
+        other = copy(self)
+        other.columns_ = [replace(kind, is_coded=False) if isinstance(kind, Level) else kind for kind in self.columns_]
+        return other
+
     def opened(self) -> tuple[TableEncoder, list[tuple[int, int, float]], list[int]]:
         """What a refit on some of the rows would change: an encoder with every gap marked, gaps, columns to keep.
 

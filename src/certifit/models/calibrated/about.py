@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from certifit.models.learner import Answer, Learner, Param, Told, Verb, Words, always, choice, count, either, is_whole
+from certifit.models.learner import (
+    Answer,
+    Learner,
+    Param,
+    Params,
+    Told,
+    Verb,
+    Words,
+    always,
+    choice,
+    count,
+    either,
+    is_whole,
+)
 from certifit.models.parameters import TOL
 
 # Splits are checked with the rows that they number; a model file stores a number only.
@@ -26,6 +39,12 @@ def _calibrated(told: Told) -> str:
     return f"fitted: an estimator, and a map of its out-of-fold scores to chances ({told.params['method']}, {folds})"
 
 
+def _sections(params: Params) -> tuple[str, ...]:
+    """Log-odds are a sum over the columns where a sigmoid maps scores that are one."""
+    is_linear = type(params.get("estimator")).__name__ == "LinearSVC"
+    return ("mapped odds",) if is_linear and params["method"] == "sigmoid" else ()
+
+
 def _isotonic(told: Told) -> str:
     return "minimised over f that never falls: sum_i weight_i (y_i - f(x_i))^2 / 2"
 
@@ -40,6 +59,7 @@ ROWS = (
         ("estimator",),
         always(Answer.CLASSES),
         verb=always(Verb.GATHER),
+        sections=_sections,
         record="models.calibrated.modelfile:CALIBRATED",
     ),
 )

@@ -190,7 +190,7 @@ def draw_validation(context: dict[str, Any]) -> str:
     if chosen in x:
         marks.append(svg.marked(frame, x[chosen], curve["validation"][chosen]))
     body = [
-        frame.axes(curve["parameter"], _error(context)),
+        frame.axes(curve["label"], _error(context)),
         frame.clipped("validation", marks),
         svg.legend(frame, legend),
     ]
