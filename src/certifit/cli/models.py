@@ -193,15 +193,28 @@ class Choice:
         if any(shared.get(name) for name in SHARED):  # said of sums over columns: no tree, network or kernel is asked
             compared = tuple(kind for kind in compared if KINDS[kind].command.simplicity in SUMS)
         if self.class_weight is not None:
-            # A model around another one does not know its labels.
-            is_open = {kind: KINDS[kind].command.compared_in is None for kind in compared}
-            compared = tuple(kind for kind in compared if KINDS[kind].has("class_weight") and is_open[kind])
+            compared = tuple(kind for kind in compared if _is_weighted(kind))
             if not compared:
                 raise click.UsageError(
                     "--class-weight: naive Bayes of words has none. Use --model logistic --texts A,B."
                 )
         offsets = {name for name in OFFSETS if shared.get(name)}
         return tuple(kind for kind in compared if offsets.issubset(KINDS[kind].takes)) or compared
+
+    def unweighted_note(self, goal: str, has_texts: bool) -> list[str]:
+        """Which models auto does not compare with --class-weight, and why."""
+        compared = self.compared["texts" if has_texts else goal]
+        if self.kind != AUTO or self.class_weight is None or all(map(_is_weighted, compared)):
+            return []
+        left = {kind: KINDS[kind] for kind in compared if not _is_weighted(kind)}
+        without = [row.command.label for row in left.values() if not row.has("class_weight")]
+        around = {kind: row.command.label for kind, row in left.items() if row.has("class_weight")}
+        said = [f"{_and(without)} (no such weights)"] if without else []
+        if around:
+            asking = " or ".join(f"--model {kind}" for kind in around)
+            why = f"chances are calibrated on rows as they are; {asking} takes the weights"
+            said.append(f"{_and(list(around.values()))} ({why})")
+        return [f"Not compared with --class-weight: {'; '.join(said)}."]
 
     def affordable(
         self, kinds: Sequence[str], n_rows: int, n_columns: int, n_classes: int = 0
@@ -242,6 +255,11 @@ class Choice:
                 refuse_unknown(name, names, f"--{option}: the data")
         is_compared = self.kind == AUTO
         return {KINDS[kind].command.label: KINDS[kind].make(common, self.own, rule, is_compared) for kind in kinds}
+
+
+def _is_weighted(kind: str) -> bool:
+    """Whether auto compares it with weights of classes. A model around another one does not know its labels."""
+    return KINDS[kind].has("class_weight") and KINDS[kind].command.compared_in is None
 
 
 def sibling(kind: str, goal: str) -> str:

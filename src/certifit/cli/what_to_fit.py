@@ -138,6 +138,7 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
     if not texts:
         request.texts.refuse_unused()
     kinds = choice.kinds(CLASSES, bool(texts), **shared)
+    notes.extend(choice.unweighted_note(CLASSES, bool(texts)))
     if request.texts.term_weights is not None and any(KINDS[kind].command.reads_counts for kind in kinds):
         raise click.UsageError("--term-weights: naive Bayes counts words. Use --model logistic, linear-svm or network.")
     used, more = _used(request, choice, kinds, kinds_of, texts)

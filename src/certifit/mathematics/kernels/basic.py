@@ -367,7 +367,7 @@ def squared_distances(X: Array) -> Array | None:
     products += squares[:, None]
     products += squares
     np.fill_diagonal(products, 0.0)
-    return np.maximum(products, 0.0, out=products)
+    return np.asarray(np.maximum(products, 0.0, out=products))
 
 
 def scale_width(X: Array, weight: Array | None = None) -> float:
