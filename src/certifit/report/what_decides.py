@@ -4,15 +4,13 @@ Which of them, the row of the model in the table says. All numbers are in the or
 
     words     log p_jk - log p_j(rest): how much one occurrence of column j speaks for class k; rest: the other classes,
               in their shares; evidence: what it brings in a row of class k on average, n_jk / n_k times that
-    odds      w_jk - sum_l share_l w_jl, times the spread (sd) of column j; of two classes, w_j1 - w_j0; of a margin
-              that a sigmoid makes a chance of, the slope of the sigmoid times w_j
+    odds      w_jk - sum_l share_l w_jl, times the spread (sd) of column j; of two classes, w_j1 - w_j0
     spreads   mean and sd of column j in class k; evidence: the share of the uncertainty that it alone removes
 
 The pens draw bars of log-odds for and against the positive class, or the bell curves of every class.
 """
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -38,8 +36,6 @@ def deciding_facts(fit: Fit) -> Table | None:
     if way is None:
         return None
     facts = way(fit.model, fit.by_class)
-    if facts is None:
-        return None
     names, columns = _labels(fit)
     size = np.nan_to_num(np.abs(facts["evidence"])).max(axis=0)
     is_rare, is_few = fit.printed.is_rare, fit.printed.is_rare_label
@@ -106,19 +102,10 @@ def _of_weights(model: Any, by_class: ByClass, coef: Array) -> Table:
     return {"what": "odds", "log_odds": weights, "evidence": weights * sd, "sentence": sentence} | _moments(by_class)
 
 
-<<<<<<< HEAD
 def mapped_weights(model: Any) -> Array:
     """Weights of log-odds that are maps of scores: slopes of the maps times the weights of the scores."""
     slopes = np.array([[float(np.ravel(one.coef_)[0])] for one in model.maps_])
     return np.asarray(slopes * model.final_.coef_)
-=======
-def _calibrated_odds(model: Any, by_class: ByClass) -> Table | None:
-    """Of two classes: the log-odds are the slope of the sigmoid times the margin; those of more are no sum."""
-    if len(by_class.classes) != 2:
-        return None
-    coef = float(np.ravel(model.maps_[0].coef_)[0]) * model.final_.coef_
-    return _odds(SimpleNamespace(coef_=coef, encoder_=model.encoder_), by_class)
->>>>>>> c86149d1 (Report of a calibrated linear machine has the words that decide; auto says which models --class-weight leaves out)
 
 
 def _spreads(model: Any, by_class: ByClass) -> Table:
@@ -138,17 +125,10 @@ def _moments(by_class: ByClass) -> Table:
 
 
 # section of a model -> what it tells
-<<<<<<< HEAD
 WAYS: dict[str, Callable[[Any, ByClass], Table]] = {
     "words": _words,
     "odds": _odds,
     "mapped odds": _mapped_odds,
-=======
-WAYS: dict[str, Callable[[Any, ByClass], Table | None]] = {
-    "words": _words,
-    "odds": _odds,
-    "calibrated odds": _calibrated_odds,
->>>>>>> c86149d1 (Report of a calibrated linear machine has the words that decide; auto says which models --class-weight leaves out)
     "spreads": _spreads,
 }
 

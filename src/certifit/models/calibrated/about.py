@@ -40,15 +40,9 @@ def _calibrated(told: Told) -> str:
 
 
 def _sections(params: Params) -> tuple[str, ...]:
-<<<<<<< HEAD
     """Log-odds are a sum over the columns where a sigmoid maps scores that are one."""
     is_linear = type(params.get("estimator")).__name__ == "LinearSVC"
     return ("mapped odds",) if is_linear and params["method"] == "sigmoid" else ()
-=======
-    """A sigmoid of a sum over columns has log-odds that are such a sum."""
-    is_sum = params.get("method") == "sigmoid" and type(params.get("estimator")).__name__ == "LinearSVC"
-    return ("calibrated odds",) if is_sum else ()
->>>>>>> c86149d1 (Report of a calibrated linear machine has the words that decide; auto says which models --class-weight leaves out)
 
 
 def _isotonic(told: Told) -> str:
