@@ -108,28 +108,6 @@ def test_margins_are_compared_by_calibrated_probabilities_and_the_file_says_what
     assert (chances["prediction"] == rows["y"]).mean() > 0.9
 
 
-def test_words_that_decide_are_told_of_a_machine_whose_margins_are_calibrated(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "COMPARED", {**models.COMPARED, "texts": ("linear-svm",)})
-    rng = np.random.default_rng(0)
-    is_spam = rng.random(120) < 0.5
-    common = rng.choice(["we", "meet", "today", "and", "then", "go"], size=(120, 4))
-    rows = [
-        " ".join([*words, "prize" if spam and k % 4 else "home"])
-        for k, (words, spam) in enumerate(zip(common, is_spam, strict=True))
-    ]
-    pd.DataFrame({"text": rows, "y": np.where(is_spam, "spam", "ham")}).to_csv(tmp_path / "data.csv", index=False)
-    result = cli("fit", "data.csv", "-t", "y", "--texts", "text", "--positive", "spam", "--cv", "2", "--out", "out")
-    assert result.exit_code == 0, result.output
-    model = cf.load(tmp_path / "out" / "model.certifit")
-    assert isinstance(model, cf.Calibrated) and isinstance(model.estimator, cf.LinearSVC)
-    deciding = json.loads((tmp_path / "out" / "report.json").read_text())["deciding"]
-    told = {row["name"]: row["log_odds"][1] for row in deciding["rows"]}
-    assert {row["name"] for row in deciding["rows"][:2]} == {"prize", "home"} and told["prize"] > 0 > told["home"]
-    texts = pd.DataFrame({"text": ["we go", "we go prize"]})
-    odds = np.diff(np.log(model.predict_proba(texts)), axis=1)[:, 0]
-    assert odds[1] - odds[0] == pytest.approx(told["prize"], rel=1e-6)
-
-
 def test_machines_that_weights_of_classes_leave_out_are_named():
     (note,) = Choice.of("auto", class_weight="balanced").unweighted_note("classes", False)
     assert "linear support vector machine" in note and "--model linear-svm or --model svm takes the weights" in note

@@ -200,9 +200,9 @@ class Learner:
     params: the parameters that are one value each. others: those that are objects or arrays, which the model checks
     and a model file holds in parts of its own. answers, verb, sections: by the parameters of a model. sections: of a
     report, that not every model of such answers has: coefficients, influence, path, outliers; what decides between
-    classes: words, odds, calibrated odds or spreads. commands: its names on the command line. exact: the proof in ball
-    arithmetic that it has, of `exact.table`. record: where what a file stores of it is declared. metric: what it is
-    scored by where the user names nothing; None is its own score.
+    classes: words, odds or spreads. commands: its names on the command line. exact: the proof in ball arithmetic that
+    it has, of `exact.table`. record: where what a file stores of it is declared. metric: what it is scored by where the
+    user names nothing; None is its own score.
     """
 
     key: str
