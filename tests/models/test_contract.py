@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from learners import CHECKED, LEARNERS, OF_MATRICES, Row, name_of
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -64,6 +65,21 @@ _FAILS = {name_of(model): reasons for model, reasons in OF_MATRICES}
 )
 def test_every_check_of_scikit_learn_passes_with_the_matrix_of_a_kernel(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("model", [model for model, reasons in OF_MATRICES if reasons], ids=name_of)
+def test_the_matrices_of_the_checks_that_fail_are_of_no_kernel(model):
+    """They are made before the model sees them, so no tag helps; of no kernel nothing could be proven."""
+    flowers, species = load_iris(return_X_y=True)
+    products, numbers = flowers @ flowers.T, 3 * np.random.RandomState(0).uniform(size=(20, 5)).astype(np.float32)
+    less_mean = products - products.mean()  # check_positive_only_tag_during_fit
+    cut = (numbers @ numbers.T).astype(np.int64)  # check_estimators_dtypes
+    for K, y, share in ((less_mean, species, 0.5), (cut, np.array([1, 2] * 10), 1e-3)):
+        values = np.linalg.eigvalsh(K)
+        assert values[0] < -share * values[-1]
+        with pytest.raises(ValueError, match="Mercer"):
+            clone(model).fit(K, y)
+    clone(model).fit(products, species)
 
 
 def fitted(row: Row, model: Any, n: int = 60, d: int = 3, seed: int = 0) -> Any:
