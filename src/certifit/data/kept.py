@@ -33,6 +33,7 @@ _MOST_TEXT = (1 << 31) - 1  # bytes of one piece of Arrow's text
 _SPARE = 1.1  # times the size that rows are expected to have, free on the disk before they are written
 FEW_ROWS = 4096  # blocks of so few rows are packed
 PASSES_UNTIL_KEPT = 2  # a closed form reads encoded rows twice; a solver that iterates reads them a third time
+WHOLE = 4  # times the rows as float64: where memory has room for it, rows in memory are one stretch: threads start once
 
 
 class Place(Enum):
@@ -246,6 +247,10 @@ class Kept(Wrapped):
     def __init__(self, inner: Source) -> None:
         super().__init__(inner)
         self._shelf = Shelf(0 if inner.in_memory else PASSES_UNTIL_KEPT)
+        n_rows = getattr(getattr(inner, "inner", inner), "n_rows", None) if inner.in_memory else None
+        if n_rows and WHOLE * 8 * n_rows * inner.n_features <= self._shelf.limit:
+            n_blocks = -(-n_rows // self.block_rows)
+            self.stretch_rows = self.block_rows << (n_blocks - 1).bit_length()
 
     def over(self, inner: Source) -> Self:
         """Another source, whose rows are kept for themselves."""
