@@ -414,6 +414,8 @@ def canonical(X: Any) -> Any:
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
+    elif X.format == "csc" and _is_canonical(X.T):
+        csr.by_column = X  # the same entries, for a solver that reads columns
     return csr
 
 

@@ -459,3 +459,17 @@ def test_no_inference_under_a_penalty_and_the_reason_is_given(rng):
     X, y, _ = rows(rng, "more rows")
     with pytest.raises(ValueError, match="penalty"):
         cf.Lasso(0.1).fit(X, y).summary()
+
+
+def test_sparse_columns_have_the_bits_of_sparse_rows_however_they_are_stored(rng):
+    X = sp.random_array((30, 60), density=0.2, rng=rng, format="csr")
+    y = X[:, :3].sum(axis=1) + rng.normal(size=30)
+    by_rows = cf.Lasso(alpha=0.01).fit(X, y)
+    columns = sp.csc_array(X)
+    turned = columns.copy()  # the entries of every column from the last to the first
+    for j in range(60):
+        at = slice(columns.indptr[j], columns.indptr[j + 1])
+        turned.data[at], turned.indices[at] = columns.data[at][::-1], columns.indices[at][::-1]
+    for given in (columns, turned, columns.astype(np.float32)):
+        expected = by_rows if given.dtype == np.float64 else cf.Lasso(alpha=0.01).fit(given.tocsr(), y)
+        np.testing.assert_array_equal(cf.Lasso(alpha=0.01).fit(given, y).coef_, expected.coef_)

@@ -124,14 +124,18 @@ class ColumnLasso(LassoTask):
         return np.where(squares > 0, roots(squares) / units, self._scaling.scale)
 
     @cached_property
+    def _by_column(self) -> Any:
+        """Sparse rows by column: as the user gave them, where that is so."""
+        return sp.csc_array(getattr(self.block.X, "by_column", self.block.X), dtype=np.float64)
+
+    @cached_property
     def _scaled(self) -> Any:
         """X scaled, by columns; X itself where it lies so already."""
         X, size = self.block.X, self._scaling.scale[0]
         if isinstance(X, Columns) or (sp.issparse(X) and self._is_full(X)):
             X = X.toarray()
         if sp.issparse(X):
-            by_column = sp.csc_array(X, dtype=np.float64)
-            by_column = by_column if size == 1 else by_column * size
+            by_column = self._by_column if size == 1 else self._by_column * size
             shift = self._scaling.shift
             if not shift.any():
                 return by_column
@@ -224,8 +228,7 @@ class ColumnLasso(LassoTask):
         X, shift = self.block.X, np.zeros(self.source.n_features)
         if not (self.fit_intercept and sp.issparse(X)) or self._is_full(X):
             return shift
-        by_column = sp.csc_array(X, dtype=np.float64)
-        size = self._scaling.scale[0]
+        by_column, size = self._by_column, self._scaling.scale[0]
         for j in np.flatnonzero(np.diff(by_column.indptr) == X.shape[0]):
             entries = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]] * size
             shift[j] = core.column_shifts([("dense", entries[:, None])], np.ones(1), True)[0]
