@@ -124,7 +124,7 @@ class ColumnLasso(LassoTask):
         return np.where(squares > 0, roots(squares) / units, self._scaling.scale)
 
     @cached_property
-    def _by_column(self) -> Any:
+    def _by_column(self) -> sp.csc_array:
         """Sparse rows by column: as the user gave them, where that is so."""
         return sp.csc_array(getattr(self.block.X, "by_column", self.block.X), dtype=np.float64)
 
