@@ -98,7 +98,7 @@ def test_a_full_disk_is_found_before_anything_is_written(file, monkeypatch):
     monkeypatch.setattr(kept, "Spill", None)
     source, where = scan(file, *PLACES[Place.DISK])
     assert where is Place.FILES
-    assert "GB free" in source.files.note() and "TMPDIR" in source.files.note()
+    assert "GB free" in source.files.note(9) and "TMPDIR" in source.files.note(9)
 
 
 def test_a_disk_that_fills_up_leaves_no_file_and_the_rows_are_read_anew(file, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up_leaves_no_file_and_the_rows_are_read_anew(file, mo
 
     monkeypatch.setattr(kept.Spill, "add", full)
     source, where = scan(file, *PLACES[Place.DISK])
-    assert where is Place.FILES and "No space left" in source.files.note()
+    assert where is Place.FILES and "No space left" in source.files.note(9)
     assert sum(batch.num_rows for batch in source.files.batches(["x"], 100)) == N_ROWS
 
 

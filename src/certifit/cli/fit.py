@@ -25,6 +25,7 @@ from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, r
 from certifit.cli.what_to_fit import (
     Setting,
     affordable,
+    expected_passes,
     held_out,
     is_of_target,
     refuse_constant,
@@ -124,6 +125,7 @@ def _fit(
 ) -> Done:
     shared = {"degree": degree is not None, "no_intercept": not request.model.get("fit_intercept", True)}
     setting = affordable(choice, settle(request, choice, source, **shared))
+    display.say_passes(expected_passes(setting, request.cv))
     if rule != "min":
         choice.refuse_rule(setting.kinds, request.cv)
     rows = setting.rows

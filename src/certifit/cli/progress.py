@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from certifit.cli.errors import say
+
 DELAY_SECONDS = 0.8
 
 # What a pass does, by the module of the function that reads its runs.
@@ -34,6 +36,7 @@ class Display:
         self._total: int | None = None
         self._timer: threading.Timer | None = None
         self.place: Callable[[int], str] | None = None  # of a row of the run that was read last
+        self.files: Any = None  # that rows are read from
 
     def __enter__(self) -> "Display":
         if self.is_on:
@@ -84,6 +87,12 @@ class Display:
             self._rows += n_rows
             if self._bar is not None:
                 self._bar.advance(self._bar.task_ids[0], n_rows)
+
+    def say_passes(self, n_passes: int) -> None:
+        """Say how many passes to expect, where every one of them parses text."""
+        note = None if self.is_quiet or self.files is None else self.files.note(n_passes)
+        if note is not None:
+            say(f"Note: {note}")
 
     def watch(self, source: Any) -> Any:
         """The same source; every row read from it is counted."""

@@ -325,8 +325,8 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         for note in [] if request.quiet else source.notes:
             say(f"Note: {note}")
         display.step("reading rows")
-        if (note := source.files.note()) is not None and not request.quiet:
-            say(f"Note: {note}")
+        source.files.fill()
+        display.files = source.files
         done = work(display.watch(source), display)
         _refuse_few_weights(done.model, request.roles["weight"])
         display.step("writing the report")

@@ -11,7 +11,7 @@ from certifit.cli.models import AUTO, COMPARED, KINDS, Candidate, Choice
 from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, request_options
-from certifit.cli.what_to_fit import Setting, settle, validated
+from certifit.cli.what_to_fit import Setting, expected_passes, settle, validated
 from certifit.data.roles import CLASSES, GOALS
 
 MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
@@ -104,6 +104,7 @@ def _select(
     from certifit.selection.folds.metrics import own_scoring
 
     setting = settle(request, choice, source, no_intercept=not request.model["fit_intercept"])
+    display.say_passes(expected_passes(setting, request.cv))
     rows, is_quantity = setting.rows, setting.classes is None
     estimator = _estimator(request, choice, setting)
     folds, note = setting.folds(request.cv or FOLDS)

@@ -89,6 +89,18 @@ def affordable(choice: Choice, setting: Setting) -> Setting:
     return replace(setting, kinds=kinds, notes=[*setting.notes, *notes])
 
 
+FIXED_PASSES = 22  # types, survey, target, copies, and the report; measured with `--cv 0`
+FOLD_PASSES = 4  # of the folds of a model from sums over rows
+
+
+def expected_passes(setting: Setting, cv: int | None) -> int:
+    """Passes over the rows of a fit with its report: those of solvers are usual numbers, which data may exceed."""
+    n_folds = FOLDS if cv is None else cv
+    commands = [KINDS[kind].command for kind in setting.kinds]
+    of_folds = sum(command.passes * (1 + n_folds) or (FOLD_PASSES if n_folds else 0) for command in commands)
+    return FIXED_PASSES + of_folds
+
+
 def _copy_notes(request: Request, setting: Setting) -> list[str]:
     """How many rows repeat others, and what that means for figures on held-out rows. One pass, unless it is long."""
     from certifit.data.copies import copies

@@ -89,16 +89,13 @@ class KeptFiles:
                 self.place_of_rows = self._filled()
             return self.place_of_rows
 
-    def note(self) -> str | None:
-        """What a user has to know before a long wait: that text is parsed anew in every pass, and how many there are.
-
-        The numbers are those of `certifit fit` without trees, by folds; more iterations take more.
-        """
+    def note(self, n_passes: int) -> str | None:
+        """What a user has to know before a long wait: that text is parsed anew in every pass, of so many expected."""
         if self.fill() is not Place.FILES or not self.files.is_text:
             return None
         return (
             f"The parsed rows do not fit in {self.limit / 1e9:.2g} GB of memory and {self.why}: the files are parsed "
-            "anew for every pass over the rows, about 25 for a quantity, 200 for counts or two classes, 3,000 for more."
+            f"anew for every pass over the rows, some {n_passes:,} passes; more where a solver takes more steps."
         )
 
     def close(self) -> None:

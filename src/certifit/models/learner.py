@@ -375,7 +375,7 @@ class Command:
     many rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
     `auto` compares it; None: what suits its simplicity. class_work: of more than two classes, where these take longer.
     compared_in: the model of models that `auto` puts it into, by its key and with these parameters; None: it is
-    compared as it is.
+    compared as it is. passes: over the rows that a solver of it usually takes for a fit; 0: a few, for all folds too.
     """
 
     name: str
@@ -396,6 +396,7 @@ class Command:
     most_work: float | None = None
     compared_in: tuple[str, Mapping[str, object]] | None = None
     class_work: Callable[[int, int, int], float] | None = None
+    passes: int = 0
 
     def work_of(self, n_rows: int, n_columns: int, n_classes: int = 0) -> float:
         """Nanoseconds of a fit; 0 where it is a few passes over the rows."""

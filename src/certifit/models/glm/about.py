@@ -123,6 +123,7 @@ def _ridge(law: str, goal: str) -> Command:
         roles=OFFSETS,
         tunes="alpha",
         needs_folds=True,
+        passes=25,
     )
 
 
@@ -137,6 +138,7 @@ def _without_penalty(law: str, goal: str) -> Command:
         roles=OFFSETS,
         simplicity=Simplicity.P_VALUES,
         selects=True,
+        passes=8,
     )
 
 
@@ -171,6 +173,7 @@ ROWS = (
                 roles=("offset",),
                 tunes="alpha",
                 selects=True,
+                passes=16,
             ),
         ),
         record="models.glm.modelfile:LOGISTIC",

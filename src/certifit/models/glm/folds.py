@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from certifit.models.glm.scores import GlmModel
 
 N_ALPHAS = 50
+FEWER_ALPHAS = 15  # of large tables, whose errors hardly change from one of fifty to the next
+MANY_CELLS = 10_000_000  # rows times columns: from here on an alpha takes seconds
 LEAST_SHARE = 1e-4  # of the alpha that gives no weights, where the penalty has an L1 part
 
 
@@ -135,7 +137,7 @@ def fold_columns(model: GlmModel, source: Source) -> Source | None:
 
 
 def default_alphas(model: GlmModel, source: Source) -> list[dict[str, Any]]:
-    """Fifty values of alpha worth trying.
+    """Fifty values of alpha worth trying, of a ridge penalty on many cells fifteen.
 
     Ridge: from a millionth of the least curvature of a single weight to a hundred times the greatest, both at no
     weights and from the first rows. With an L1 part: from the least alpha that gives no weights down to 1e-4 of it.
@@ -151,16 +153,20 @@ def default_alphas(model: GlmModel, source: Source) -> list[dict[str, Any]]:
     y = np.asarray(first.y)
     offset = np.zeros(len(y)) if first.offset is None else first.offset
     curvature = float(task.loss.curvature(y, np.full(len(y), task.start()[-1]) + offset).mean())
-    return ridge_alphas(first, curvature, bool(probe.standardize))
+    return ridge_alphas(first, curvature, bool(probe.standardize), task.targets.n_rows)
 
 
-def ridge_alphas(first: Block, curvature: float, standardize: bool) -> list[dict[str, Any]]:
-    """From a millionth of the least curvature of a weight to a hundred times the greatest; first: mapped rows."""
+def ridge_alphas(first: Block, curvature: float, standardize: bool, n_rows: int) -> list[dict[str, Any]]:
+    """From a millionth of the least curvature of a weight to a hundred times the greatest.
+
+    first: mapped rows, of n_rows that have a weight.
+    """
     spread = ColumnMoments.of(first).variance * curvature
     spread = spread[np.isfinite(spread) & (spread > 0)]
     spread = np.full_like(spread, curvature) if standardize else spread
     low, high = (spread.min(), spread.max()) if len(spread) else (1.0, 1.0)
-    return [{"alpha": float(alpha)} for alpha in np.geomspace(low * 1e-6, high * 1e2, N_ALPHAS)]
+    n_alphas = FEWER_ALPHAS if n_rows * first.X.shape[1] > MANY_CELLS else N_ALPHAS
+    return [{"alpha": float(alpha)} for alpha in np.geomspace(low * 1e-6, high * 1e2, n_alphas)]
 
 
 def sparse_alphas(task: ScoreTask) -> list[dict[str, Any]]:

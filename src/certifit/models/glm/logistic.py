@@ -296,8 +296,9 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         return Splits(cells, train.reshape(splits.n_splits, -1), np.repeat(splits.validation, 2, axis=1))
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
-        """Fifty values of alpha where the user names none."""
-        n_classes = int(target_sums(source).high) + 1
+        """Fifty values of alpha where the user names none, of a ridge penalty on many cells fifteen."""
+        targets = target_sums(source)
+        n_classes = int(targets.high) + 1
         if n_classes <= 2:
             return default_alphas(self, source)
         probe = clone(self)
@@ -306,7 +307,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
             probe.classes_ = np.arange(n_classes)
             return sparse_alphas(probe.class_task(probe.fit_maps(source), 1.0))
         # 1/4 is the most that a score of softmax curves
-        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25, bool(probe.standardize))
+        return ridge_alphas(probe.fit_maps(source).first_block(), 0.25, bool(probe.standardize), targets.n_rows)
 
     def _loss(self) -> ScoreLoss:
         return Logistic()

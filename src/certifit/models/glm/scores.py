@@ -216,7 +216,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         return None if isinstance(rounds, EachRow) else score_folds(self, source, rounds, grid)
 
     def candidates(self, source: Source) -> list[dict[str, Any]]:
-        """Fifty values of alpha where the user names none."""
+        """Fifty values of alpha where the user names none, of a ridge penalty on many cells fifteen."""
         return default_alphas(self, source)
 
     def fold_state(self, weights: FoldWeights) -> RowState:

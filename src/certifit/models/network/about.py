@@ -139,7 +139,7 @@ def _command(name: str, goal: str, words: str = "", **fixed: str) -> Command:
         fixed={"early_stopping": "auto", **fixed},
         roles=OFFSETS if fixed else (),
         simplicity=Simplicity.MANY_PARTS,
-        work=lambda n_rows, n_columns: 250_000.0 * n_rows,
+        work=lambda n_rows, n_columns: (235_000.0 + 1_500.0 * n_columns) * n_rows,
     )
 
 

@@ -55,8 +55,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : a certifit or scikit-learn estimator
     param_grid : dict {parameter: values} or list of such, default None
-        None lets the model choose: fifty values of alpha for Ridge and generalised linear models, a hundred for Lasso
-        and ElasticNet, nothing to choose for LinearRegression.
+        None lets the model choose: fifty values of alpha for Ridge and generalised linear models (fifteen of a ridge
+        penalty of these beyond 1e7 cells), a hundred for Lasso and ElasticNet, nothing to choose for LinearRegression.
     cv : int, Folds, Bootstrap, HoldOut, "loo", a scikit-learn splitter or a list of (training,
         validation) rows, default 10
         "loo" is exact leave-one-out, all rows in one or two passes. Scans that name a `group` keep groups together.
