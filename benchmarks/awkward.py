@@ -1,4 +1,4 @@
-"""Twenty-odd files as people have them, all of one small table: prices of flats, some of them rented.
+"""Thirty-odd files as people have them, all of one small table: prices of flats, some of them rented.
 
 `FILES` is the table: the name of a file, what is awkward about it, how it is written, and how it is fitted.
 """
@@ -152,6 +152,27 @@ def _folder(path: Path) -> None:
     (path / "b.csv").write_text(text_of(header[::-1], [row[::-1] for row in rows[120:]]))
 
 
+def _lines(change: Callable[[str], str]) -> Callable[[Path], None]:
+    """The plain file with its text changed."""
+    return lambda path: path.write_bytes(change(text_of(*table())).encode())
+
+
+def _mixed_ends(text: str) -> str:
+    ends = ("\n", "\r\n", "\r")
+    return "".join(line + ends[k % 3] for k, line in enumerate(text.splitlines()))
+
+
+def _named_months(path: Path) -> None:
+    days = np.array(columns()["sold"], dtype="datetime64[D]").tolist()
+    _plain(path, sold=[day.strftime("%d %b %Y") for day in days])
+
+
+def _row_names(text: str) -> str:
+    """As R writes a frame: every row begins with a name that the header does not have."""
+    header, *rows = text.splitlines()
+    return "\n".join([header, *(f"{k + 1},{row}" for k, row in enumerate(rows))]) + "\n"
+
+
 def _hive(path: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
@@ -203,6 +224,20 @@ FILES = (
     Awkward("day_first.csv", "31.01.2024", _dates("{d}.{m}.{y}")),
     Awkward("month_first.csv", "01/31/2024", _dates("{m}/{d}/{y}")),
     Awkward("sentinel.csv", "-999 for missing", _sentinel),
+    Awkward("ends.csv", "three kinds of line ends", _lines(_mixed_ends)),
+    Awkward("sep.csv", "sep=; on top, as Excel likes it", _lines(lambda text: "sep=;\n" + text.replace(",", ";"))),
+    Awkward("cells.csv", "commas and line ends within quoted cells",
+            _lines(lambda text: text.replace("centre", '"the ""old"" centre,\nby the river"'))),
+    Awkward("swiss.csv", "4'217.30", lambda path: _plain(
+        path, area=[f"{100 * value:,.2f}".replace(",", "'") for value in columns()["area"]])),
+    Awkward("months.csv", "31 Jan 2024", _named_months),
+    Awkward("yield.csv", "80 kg/ha", lambda path: _plain(path, area=[f"{value} kg/ha" for value in columns()["area"]])),
+    Awkward("from_r.csv", "row names without a name", _lines(_row_names)),
+    Awkward("twitter.csv", "identifiers beyond 2^53",
+            lambda path: _plain(path, id=[9007199254740993 + 7919 * k * k for k in range(N_ROWS)])),
+    Awkward("marked.csv", "UTF-8 with a mark, a target with spaces",
+            _lines(lambda text: "\ufeff" + text.replace("price", " price of the flat ")),
+            "FILE --target 'price of the flat' --model linear"),
 )  # fmt: skip
 
 

@@ -177,6 +177,8 @@ def test_escape_codes_in_a_file_never_reach_the_terminal(cli, tmp_path):
 
 def test_help_comes_in_groups_and_lists_every_option_once(cli):
     said = cli("fit", "--help").output
+    assert "--help" in said.partition("What is printed:")[2] and "--no-spill" in said.partition("files are read:")[2]
+    assert "--no-spill" not in said.partition("Parameters of models:")[2]
     titles = ["What is fitted:", "How good it is on new rows:", "How columns are read:", "How files are read:"]
     assert [said.index(title) for title in titles] == sorted(said.index(title) for title in titles)
     assert said.count("\n  --no-header") == said.count("\n  --holdout") == said.count("\n  --max-depth") == 1
@@ -185,3 +187,10 @@ def test_help_comes_in_groups_and_lists_every_option_once(cli):
 def test_without_out_the_folder_is_named_for_the_target(cli, data):
     result = cli("fit", data, "-t", "y", "--cv", "0", "--model", "linear", "--quiet")
     assert result.exit_code == 0 and (data.parent / "y" / "report.html").exists()
+
+
+def test_a_file_whose_name_is_no_text_is_refused_in_words(cli):
+    os.mkdir("folder")
+    with open(b"folder/n\xff.csv", "w") as file:
+        file.write("a,y\n1,2\n3,4\n")
+    assert "n\\udcff.csv' is not UTF-8 text" in one_line(cli("fit", "folder", "-t", "y", "-o", "out"))

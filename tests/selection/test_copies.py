@@ -83,3 +83,8 @@ def test_wine_quality_has_1177_copies(shared_data):
     source = cf.scan_parquet(shared_data / "wine_quality" / "wine_quality.parquet", target="quality")
     found = copies(source)
     assert (found.n_copies, found.n_rows) == (1177, 6497)
+
+
+def test_whole_numbers_beyond_2_to_the_53_are_compared_as_models_read_them():
+    table = pa.table({"id": [2**53 + 1, 2**53, 2**53 + 8], "y": [1.0, 1.0, 1.0]})
+    assert copies(cf.from_arrow(table, target="y")).first.tolist() == [0, 0, 2]

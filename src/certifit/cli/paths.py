@@ -129,6 +129,7 @@ def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) ->
     """The files that paths, globs and folders name; - is standard input. Refuses a mixture of formats."""
     typed = [_standard_input() if path == "-" else path for path in paths]
     files = [file for path in typed for file in _files_of(path)]
+    _refuse_names_that_are_no_text(files)
     formats = {file: _format_of(file) for file in files}
     kinds = sorted(set(formats.values()))
     if len(kinds) > 1:
@@ -146,6 +147,14 @@ def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) ->
     if scan != "scan_csv":
         _refuse_for_csv(options, files[0], FORMATS[scan][0])
     return Data(shown, tuple(files), tuple(typed), scan, options)
+
+
+def _refuse_names_that_are_no_text(files: Sequence[str]) -> None:
+    """Arrow opens files by names in UTF-8 alone."""
+    for file in files:
+        printed = file.encode("utf8", "backslashreplace").decode()
+        if printed.encode() != file.encode("utf8", "surrogateescape"):
+            raise ValueError(f"The name of the file '{printed}' is not UTF-8 text. Rename it.")
 
 
 def _refuse_for_csv(options: dict[str, Any], file: str, what: str) -> None:

@@ -80,10 +80,8 @@ def _of_arrow(column: Any) -> Array:
     """Numbers by their bits; anything else by a hash of every distinct value as text."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        values = (
-            column.cast(pa.float64()) if not pa.types.is_boolean(kind) else column.cast(pa.int8()).cast(pa.float64())
-        )
-        return _of_numbers(values.to_numpy())
+        values = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
+        return _of_numbers(values.cast(pa.float64(), safe=False).to_numpy())  # rounded beyond 2^53, as models read them
     plain = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     plain = plain.cast(kind.value_type) if pa.types.is_dictionary(kind) else plain
     if pa.types.is_nested(kind):
