@@ -16,9 +16,8 @@ PEERS: dict[str, dict[str, Peer]] = {
     "statsmodels": STATSMODELS,
     "glum": GLUM,
 }
-PLACES = {"PCA": "decomposition"} | dict.fromkeys(
-    MARGINS, "svm"
-)  # of scikit-learn's models that are not among its linear ones
+# Of scikit-learn's models that are not among its linear ones.
+PLACES = {"PCA": "decomposition"} | dict.fromkeys(MARGINS, "svm")
 
 
 def from_sklearn(estimator: BaseEstimator, n_rows: float | None = None) -> BaseEstimator:

@@ -223,11 +223,13 @@ class MarginTask:
     def remembered(self, support: Array, dual: Array) -> tuple[Array, Array]:
         """The points of these places and their coefficients: the arrays of the last values where they are the same."""
         known, places = self._valued, self._places
-        if known is None or places is None or known.points is not places[0]:
-            is_same = False
-        else:
-            is_same = np.array_equal(places[1], support) and np.array_equal(known.dual, dual)
-        if known is not None and is_same:
+        if (
+            known is not None
+            and places is not None
+            and known.points is places[0]
+            and np.array_equal(places[1], support)
+            and np.array_equal(known.dual, dual)
+        ):
             return known.points, known.dual
         points = np.ascontiguousarray(self.rows.points[support])
         self._places = points, support
