@@ -1,7 +1,8 @@
-"""Histogram trees and boosting on a Parquet file larger than the memory allowed: peak of memory, seconds, digest.
+"""Histogram trees, forests and boosting on a Parquet file beyond the memory allowed: peak of memory, seconds, digest.
 
     python benchmarks/beyond_memory.py [--rows 10000000] [--columns 20] [--rounds 50] [--limit 256] [--folder DIR]
-        [--model boosting | tree | regression-tree] [--place file | dask | memory] [--workers 2] [--worker-memory 1GB]
+        [--model boosting | tree | regression-tree | forest] [--place file | dask | memory] [--trees 10] [--depth 8]
+        [--workers 2] [--worker-memory 1GB]
 
 file: read in passes under certifit.memory(limit MB); dask: the same on a LocalCluster, whose workers hold the rows;
 memory: the rows in an array, to compare the digest with. All give the same digest. Peaks are of the process that fits,
@@ -116,7 +117,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--limit", type=float, default=256.0)
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
-    parser.add_argument("--model", choices=["boosting", "tree", "regression-tree"], default="boosting")
+    parser.add_argument("--model", choices=["boosting", "tree", "regression-tree", "forest"], default="boosting")
+    parser.add_argument("--trees", type=int, default=10)
+    parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--place", choices=["file", "dask", "memory"], default="file")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--worker-memory", default="1GB")
@@ -126,15 +129,16 @@ def main() -> None:
     path = made(asked.folder / f"rows-and-scores-{asked.rows}-{asked.columns}.parquet", asked.rows, asked.columns)
     model = {
         "boosting": cf.GradientBoostingClassifier(asked.rounds),
-        "tree": cf.DecisionTreeClassifier(max_bins=255, max_depth=8),
-        "regression-tree": cf.DecisionTreeRegressor(max_bins=255, max_depth=8),
+        "tree": cf.DecisionTreeClassifier(max_bins=255, max_depth=asked.depth),
+        "regression-tree": cf.DecisionTreeRegressor(max_bins=255, max_depth=asked.depth),
+        "forest": cf.RandomForestClassifier(asked.trees, max_depth=asked.depth),
     }[asked.model]
     limit = 64e9 if asked.place == "memory" else asked.limit * 1e6
     with Peaks() as peaks, cf.memory(int(limit)):
         before, began = os.times(), time.perf_counter()
         model.fit(rows_of(asked, path))
         after, ended = os.times(), time.perf_counter()
-    state = model.boosting_ if asked.model == "boosting" else model.tree_
+    state = getattr(model, {"boosting": "boosting_", "forest": "forest_"}.get(asked.model, "tree_"))
     print(
         f"{asked.model} of {asked.rows:,} x {asked.columns}, {asked.place}: digest {digest(state)}, "
         f"{'certified' if model.certificate_.holds else 'NOT certified'}, {ended - began:.0f} s, cpu "

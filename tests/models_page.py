@@ -18,7 +18,6 @@ READS = {
     Verb.VISIT: "A fit visits blocks of rows in their order.",
     Verb.GATHER: "A fit holds all rows in memory.",
     Verb.PARTS: "A fit holds all rows in memory; rows beyond its limit are read in parts, and none of them is held.",
-    Verb.BINS: "A fit holds all rows in memory; rows beyond its limit are read in passes, one byte per value is held.",
 }
 
 

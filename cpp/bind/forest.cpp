@@ -1,11 +1,8 @@
-#include "../tree/forest.hpp"
+#include "forest.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 
-#include "bins.hpp"
-#include "check.hpp"
 #include "paths.hpp"
 
 namespace certifit {
@@ -13,22 +10,7 @@ namespace {
 
 using namespace nb::literals;
 using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-void check_labelled(size_t n_rows, const Vector& y, const std::optional<Vector>& weight, size_t n_classes) {
-  check_size("y", y.shape(0), n_rows);
-  if (weight) check_size("weight", weight->shape(0), n_rows);
-  check(n_rows < size_t{1} << 31, "a forest needs fewer than 2^31 rows");
-  check(n_classes < size_t{1} << 20, "n_classes is out of range");
-  double total = 0;
-  for (size_t i = 0; i < n_rows; ++i) {
-    const double w = weight ? weight->data()[i] : 1.0, value = y.data()[i];
-    check(w >= 0 && w < 0x1p500, "weights must be >= 0 and below 2^500");
-    const bool is_code = value >= 0 && value < static_cast<double>(n_classes) && value == std::floor(value);
-    check(n_classes == 0 || w == 0 || is_code, "y must be codes of the classes");
-    total += w;
-  }
-  check(total < 0x1p31 || !weight || total != std::floor(total), "weights add up to 2^31 draws or more");
-}
+using BlockDraws = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Trees end to end.
 class ForestArrays {
@@ -85,14 +67,6 @@ class ForestArrays {
   std::vector<uint64_t> words_;
 };
 
-void check_plan(ForestPlan& plan, const std::optional<Flags>& n_levels, size_t n_columns) {
-  const size_t least = plan.stops.min_rows_leaf;
-  check(plan.n_classes != 1, "n_classes is out of range");
-  check(plan.n_trees < size_t{1} << 20 && least > 0 && least < size_t{1} << 40,
-        "n_trees or min_rows_leaf is out of range");
-  plan.columns = checked_columns({}, n_levels, n_columns, 0);
-}
-
 ForestArrays grown_forest(const TreeRows& rows, const BinnedColumns& bins, ForestPlan& plan, Crew& crew, int threads,
                           const nb::object& tell) {
   std::function<bool(size_t)> ask;
@@ -101,7 +75,11 @@ ForestArrays grown_forest(const TreeRows& rows, const BinnedColumns& bins, Fores
       nb::gil_scoped_acquire gil;
       return nb::cast<bool>(tell(n_grown));
     };
-  for (double value : rows.y) plan.centre += value / static_cast<double>(rows.n_rows);
+  for (size_t begin = 0; begin < rows.n_rows; begin += summed_block) {
+    double block = 0;
+    for (size_t i = begin; i < std::min(rows.n_rows, begin + summed_block); ++i) block += rows.y[i];
+    plan.centre += block / static_cast<double>(rows.n_rows);
+  }
   ForestArrays trees(plan.n_trees, plan.width());
   const auto take = [&](ForestTree&& tree) { trees.add(std::move(tree)); };
   grow_forest(rows, bins, plan, crew, static_cast<size_t>(std::max(1, threads)), take, ask);
@@ -128,23 +106,6 @@ nb::object grow_forest_py(nb::list x, Vector y, std::optional<Vector> weight, si
     trees = grown_forest(merged, columns, plan, crew, threads, tell);
   });
   return trees ? std::move(*trees).arrays(rows.n_columns) : nb::none();
-}
-
-// The same on rows that are merged and binned. by_column: codes, a row per column; edges: of their bins.
-nb::object grow_forest_codes_py(Codes by_column, nb::list edges, Vector y, Vector weight, size_t n_classes,
-                                size_t n_trees, size_t n_tried, size_t max_depth, size_t min_rows_split,
-                                size_t min_rows_leaf, uint64_t seed, std::optional<Flags> n_levels, int threads,
-                                nb::object tell) {
-  const size_t p = by_column.shape(0), n = by_column.shape(1);
-  check_labelled(n, y, weight, n_classes);
-  const TreeRows rows = coded_rows(y, weight, n, p);
-  ForestPlan plan{n_trees, n_classes, n_tried, seed, {max_depth, min_rows_split, min_rows_leaf, 0.0}, {}, 0.0};
-  check_plan(plan, n_levels, p);
-  const Edges known = checked_edges(edges, p);
-  ForestArrays trees = run(threads, [&](Crew& crew) {
-    return grown_forest(rows, {p, n, by_column.data(), known}, plan, crew, threads, tell);
-  });
-  return std::move(trees).arrays(p);
 }
 
 std::optional<RankedTree> as_they_are(const std::vector<Step>&) { return std::nullopt; }
@@ -211,9 +172,10 @@ nb::object forest_means_py(nb::list x, Places ends, Places feature, Places left,
 }
 
 nb::object check_arrays(ForestCheck&& found, size_t width) {
-  const size_t shape[2] = {found.n_out.size(), width};
-  return nb::make_tuple(found.deviation, to_numpy<2>(std::move(found.out), shape), to_numpy(std::move(found.n_out)),
-                        to_numpy(std::move(found.target)), to_numpy(std::move(found.weight)));
+  const size_t shape[2] = {found.target.size(), width};
+  return nb::make_tuple(found.deviation, to_numpy<2>(std::move(found.out.means), shape),
+                        to_numpy(std::move(found.out.n_trees)), to_numpy(std::move(found.target)),
+                        to_numpy(std::move(found.weight)));
 }
 
 // edges: of bins; where every threshold is one of them, rows are led by their ranks, which takes less memory.
@@ -252,23 +214,46 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
   return check_arrays(std::move(found), values.shape(1));
 }
 
-// The same on rows that are merged. ranks: of their values among the thresholds, which are ranks too.
-nb::object check_forest_ranks_py(Codes ranks, Vector y, Vector weight, Places ends, Places feature, Places left,
-                                 Vector threshold, Flags is_missing_left, std::optional<Flags> n_levels,
-                                 std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed,
-                                 int threads) {
-  const size_t n = ranks.shape(0), p = ranks.shape(1);
+// The same of the rows of a part, which begins with a block. ranks: of their values among the thresholds, which are
+// ranks too; block_draws: of every tree those of its blocks. sums, mass: of the leaves of all trees so far; seen: the
+// levels that nodes have met. Then per row the mean over the trees that did not draw it, and their number.
+nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_weighted, bool is_whole,
+                                BlockDraws block_draws, size_t first_block, Matrix sums, Vector mass, LevelSets seen,
+                                Places ends, Places feature, Places left, Vector threshold, Flags is_missing_left,
+                                std::optional<Flags> n_levels, std::optional<LevelSets> sets, Matrix values,
+                                size_t n_classes, uint64_t seed, int threads) {
+  const size_t n = ranks.shape(0), p = ranks.shape(1), width = n_classes > 0 ? n_classes : 1;
   check_labelled(n, y, weight, n_classes);
-  const TreeRows rows = coded_rows(y, weight, n, p);
-  check_size("columns of values", values.shape(1), n_classes > 0 ? n_classes : 1);
+  TreeRows rows = coded_rows(y, weight, n, p);
+  rows.is_weighted = is_weighted;
+  check_size("columns of values", values.shape(1), width);
+  check_size("columns of sums", sums.shape(1), width);
+  check_size("sums", sums.shape(0), values.shape(0));
+  check_size("mass", mass.shape(0), values.shape(0));
+  check_size("seen", seen.shape(0), n_levels ? left.shape(0) : 0);
+  check_size("words of a set", seen.shape(1), 4);
+  check_size("trees of block_draws", block_draws.shape(0) + 1, ends.shape(0));
+  check_size("blocks", block_draws.shape(1), (n + summed_block - 1) / summed_block);
+  check(first_block < size_t{1} << 31, "first_block is out of range");
+  for (size_t k = 0; k < block_draws.size(); ++k)
+    check(block_draws.data()[k] < uint32_t{1} << 31, "draws are out of range");
   const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
-  ForestCheck found = run(threads, [&](Crew& crew) {
+  ForestSums leaves{{sums.data(), sums.data() + sums.size()}, {mass.data(), mass.data() + mass.size()}, {}};
+  leaves.seen.resize(seen.shape(0));
+  for (size_t k = 0; k < leaves.seen.size(); ++k) std::copy_n(seen.data() + 4 * k, 4, leaves.seen[k].begin());
+  const DrawnPartOfRows part{rows, is_whole, first_block, block_draws.data(), block_draws.shape(1), seed};
+  OutOfBag out = run(threads, [&](Crew& crew) {
     const ForestPaths forest = checked_forest(ends, trees, values, p, crew, [&](const std::vector<Step>& steps) {
       return n_levels || p == 0 ? std::nullopt : ranked_tree(steps);
     });
-    return check_forest(rows, ranks.data(), forest, seed, n_classes, crew);
+    return check_forest_part(part, ranks.data(), forest, n_classes, leaves, crew);
   });
-  return check_arrays(std::move(found), values.shape(1));
+  const size_t shape[2] = {n, width}, leaf_shape[2] = {values.shape(0), width};
+  std::vector<uint64_t> words;
+  for (const Levels& levels : leaves.seen) words.insert(words.end(), levels.begin(), levels.end());
+  return nb::make_tuple(to_numpy<2>(std::move(leaves.sums), leaf_shape), to_numpy(std::move(leaves.mass)),
+                        matrix_of(std::move(words), leaves.seen.size(), 4), to_numpy<2>(std::move(out.means), shape),
+                        to_numpy(std::move(out.n_trees)));
 }
 
 }  // namespace
@@ -277,13 +262,11 @@ void bind_forest(nb::module_& m) {
   m.def("grow_forest", grow_forest_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "n_classes"_a,
         "n_trees"_a, "n_tried"_a, "max_bins"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "seed"_a,
         "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
-  m.def("grow_forest_codes", grow_forest_codes_py, "by_column"_a.noconvert(), "edges"_a, "y"_a.noconvert(),
-        "weight"_a.noconvert(), "n_classes"_a, "n_trees"_a, "n_tried"_a, "max_depth"_a, "min_rows_split"_a,
-        "min_rows_leaf"_a, "seed"_a, "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
-  m.def("check_forest_ranks", check_forest_ranks_py, "ranks"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
-        "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(), "threshold"_a.noconvert(),
-        "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(), "sets"_a.noconvert().none(),
-        "values"_a.noconvert(), "n_classes"_a, "seed"_a, "threads"_a);
+  m.def("check_forest_part", check_forest_part_py, "ranks"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
+        "is_weighted"_a, "is_whole"_a, "block_draws"_a.noconvert(), "first_block"_a, "sums"_a.noconvert(),
+        "mass"_a.noconvert(), "seen"_a.noconvert(), "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
+        "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
+        "sets"_a.noconvert().none(), "values"_a.noconvert(), "n_classes"_a, "seed"_a, "threads"_a);
   m.def("forest_means", forest_means_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
         "sets"_a.noconvert().none(), "values"_a.noconvert(), "threads"_a);

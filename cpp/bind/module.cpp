@@ -18,6 +18,7 @@ void bind_thin(nanobind::module_& m);
 void bind_kernels(nanobind::module_& m);
 void bind_tree(nanobind::module_& m);
 void bind_forest(nanobind::module_& m);
+void bind_forest_levels(nanobind::module_& m);
 void bind_optimal(nanobind::module_& m);
 void bind_margin(nanobind::module_& m);
 void bind_local(nanobind::module_& m);
@@ -44,6 +45,7 @@ NB_MODULE(CERTIFIT_MODULE, m) {
   certifit::bind_kernels(m);
   certifit::bind_tree(m);
   certifit::bind_forest(m);
+  certifit::bind_forest_levels(m);
   certifit::bind_optimal(m);
   certifit::bind_margin(m);
   certifit::bind_local(m);

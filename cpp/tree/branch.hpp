@@ -85,8 +85,8 @@ struct NumberSums {
   NodeSums node() const { return {weight, is_pure ? 0.0 : std::max(spread, 0.0) / weight, {mean}, is_pure}; }
 };
 
-// The mean about the first y, and then what the mean is still off by: nothing cancels.
-inline NumberSums number_block(const RowArrays& rows, const auto* order, size_t n, Criterion criterion) {
+// The mean about the first y, and then what the mean is still off by: nothing cancels. No spread.
+inline NumberSums mean_block(const RowArrays& rows, const auto* order, size_t n) {
   NumberSums sums;
   sums.first = rows.y[order[0]];
   double sum = 0;
@@ -97,6 +97,11 @@ inline NumberSums number_block(const RowArrays& rows, const auto* order, size_t 
     sums.is_pure = sums.is_pure && y == sums.first;
   }
   sums.mean = sums.first + sum / sums.weight;
+  return sums;
+}
+
+inline NumberSums number_block(const RowArrays& rows, const auto* order, size_t n, Criterion criterion) {
+  NumberSums sums = mean_block(rows, order, n);
   const double log_mean = criterion == Criterion::poisson ? std::log(sums.mean) : 0.0;
   for (size_t k = 0; k < n; ++k) {
     const double y = rows.y[order[k]], apart = y - sums.mean, w = rows.mass(order[k]);

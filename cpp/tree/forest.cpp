@@ -10,8 +10,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "../philox.hpp"
-#include "kinds.hpp"
+#include "forest_split.hpp"
 #include "records.hpp"
 
 namespace certifit {
@@ -21,6 +20,7 @@ constexpr size_t few_rows = 1024;  // below it only bins that were met are looke
 
 struct Waiting {
   size_t node, depth, begin, end;
+  uint64_t key;  // of the columns that are tried
   size_t size() const { return end - begin; }
 };
 
@@ -37,9 +37,12 @@ class TreeGrower {
         counts_(plan.n_classes > 2 ? n_bins * cell_size(plan.n_classes) : 0) {}
 
   ForestTree grow(size_t number, Crew& crew) {
+    return grow({drawn(rows_, plan_.seed, number), root_key(plan_.seed, number), 0, std::nullopt}, crew);
+  }
+
+  ForestTree grow(ForestStart start, Crew& crew) {
     tree_ = {};
-    tree_.gains.assign(bins_.n_columns, 0.0);
-    draws_ = drawn(rows_, plan_.seed, number);
+    draws_ = std::move(start.draws);
     has_records_ = !table_.is_empty() && records_.draw(table_, draws_);
     if (has_records_) {
       counts_of_.resize(Records::most_at_once * n_bins);
@@ -47,18 +50,19 @@ class TreeGrower {
       order_.clear();
       for (size_t i = 0; i < rows_.n_rows; ++i)
         if (draws_[i] > 0) order_.push_back(static_cast<uint32_t>(i));
-      if (plan_.n_classes <= 2) pack();
+      if (plan_.n_classes <= 2) pack(start.units);
     }
-    Philox random(plan_.seed, 2 * number + 1);
-    std::iota(columns_.begin(), columns_.end(), size_t{0});
     tree_.nodes.emplace_back();
-    std::vector<Waiting> open{{0, 0, 0, has_records_ ? records_.n_rows() : order_.size()}};
+    std::vector<Waiting> open{{0, start.depth, 0, has_records_ ? records_.n_rows() : order_.size(), start.key}};
     while (!open.empty()) {
       if (!crew.keep_going()) throw Interrupted();
       const Waiting at = open.back();
       open.pop_back();
-      const BinSplit choice = choose(at, random);
-      if (!choice.is_found) continue;
+      const BinSplit choice = choose(at);
+      if (!choice.is_found) {
+        if (plan_.n_classes == 0) node_values_[at.node] = mean_of(at);
+        continue;
+      }
       const size_t middle = at.begin + part(at, choice), left = tree_.nodes.size();
       tree_.nodes.resize(left + 2);
       Node& node = tree_.nodes[at.node];
@@ -73,9 +77,9 @@ class TreeGrower {
         node.threshold = choice.bin < edges.size() ? edges[choice.bin] : std::numeric_limits<double>::infinity();
       }
       node.is_missing_left = choice.is_missing_left;
-      tree_.gains[choice.feature] += choice.gain;
-      open.push_back({left + 1, at.depth + 1, middle, at.end});
-      open.push_back({left, at.depth + 1, at.begin, middle});
+      node.decrease = choice.gain;
+      open.push_back({left + 1, at.depth + 1, middle, at.end, child_key(at.key, true)});
+      open.push_back({left, at.depth + 1, at.begin, middle, child_key(at.key, false)});
     }
     keep_leaves();
     return std::move(tree_);
@@ -83,20 +87,21 @@ class TreeGrower {
 
  private:
   // Draws and their sums of y less its middle, as whole numbers.
-  void pack() {
-    const bool is_of_classes = plan_.n_classes == 2;
+  void pack(const std::optional<PackedUnits>& units) {
     moment_.resize(rows_.n_rows);
     mass_of_.resize(rows_.n_rows);
-    const double centre = is_of_classes ? 0.0 : plan_.centre;
     for (const uint32_t row : order_) {
       mass_of_[row] = draws_[row];
-      moment_[row] = draws_[row] * (rows_.y[row] - centre);
+      moment_[row] = drawn_moment(plan_, rows_.y[row], draws_[row]);
     }
-    packed_ = std::make_unique<Packed>(moment_.data(), mass_of_.data(), order_.data(), order_.size(), rows_.n_rows);
+    packed_ = units ? *units : PackedUnits(drawn_sizes(plan_, rows_, draws_, order_), order_.size());
     if (!packed_->is_legal()) throw std::invalid_argument("the sum of |y| is not finite");
+    terms_.resize(rows_.n_rows);
+    for (const uint32_t row : order_) terms_[row] = packed_->term(moment_[row], mass_of_[row]);
   }
 
-  // Sums of a node, kept until its leaf is known: leaf values are written at the end, in the order of the nodes.
+  // Shares of the classes of a node, kept until its leaf is known: leaf values are written at the end, in the order of
+  // the nodes. Whether all its rows are equal in y.
   bool sum_up(const Waiting& at) {
     const size_t width = plan_.width();
     node_values_.resize(tree_.nodes.size() * width);
@@ -108,65 +113,68 @@ class TreeGrower {
       values[1] = second / mass;
       return second == 0 || second == mass;
     }
+    const double first = rows_.y[order_[at.begin]];
+    const bool is_pure =
+        std::all_of(order_.begin() + static_cast<ptrdiff_t>(at.begin), order_.begin() + static_cast<ptrdiff_t>(at.end),
+                    [&](uint32_t row) { return rows_.y[row] == first; });
+    if (plan_.n_classes == 0) return is_pure;
     std::fill_n(values, width, 0.0);
     mass_ = 0;
-    const double first = rows_.y[order_[at.begin]];
-    bool is_pure = true;
     for (size_t k = at.begin; k < at.end; ++k) {
-      const double draws = draws_[order_[k]], y = rows_.y[order_[k]];
+      const double draws = draws_[order_[k]];
       mass_ += draws;
-      is_pure &= y == first;
-      if (plan_.n_classes > 0) {
-        values[static_cast<size_t>(y)] += draws;
-      } else {
-        values[0] += draws * (y - first);
-      }
+      values[static_cast<size_t>(rows_.y[order_[k]])] += draws;
     }
-    if (plan_.n_classes == 0) values[0] = first + values[0] / mass_;
     class_sums_.assign(values, values + width);
-    if (plan_.n_classes > 0)
-      for (size_t c = 0; c < width; ++c) values[c] /= mass_;
+    for (size_t c = 0; c < width; ++c) values[c] /= mass_;
     return is_pure;
   }
 
-  BinSplit choose(const Waiting& at, Philox& random) {
+  // Means of blocks of rows are put together: the parts that the rows are in do not change it.
+  double mean_of(const Waiting& at) const {
+    const RowArrays arrays{rows_.y.data(), mass_of_.data(), nullptr, true};
+    NumberSums sums;
+    for_each_row_block(rows_, order_.data() + at.begin, at.size(), [&](const uint32_t* some, size_t n) {
+      sums.add(mean_block(arrays, some, n), Criterion::squared_error);
+    });
+    return sums.mean;
+  }
+
+  BinSplit choose(const Waiting& at) {
     const bool is_pure = sum_up(at);
     const Stops& stops = plan_.stops;
     BinSplit best;
     if (is_pure || at.depth >= stops.max_depth || at.size() < stops.min_rows_split ||
         at.size() < 2 * stops.min_rows_leaf)
       return best;
-    if (has_records_) return choose_by_counts(at, random);
+    columns_.begin(at.key);
+    if (has_records_) return choose_by_counts(at);
     if (plan_.n_classes <= 2) {
       total_ = {};
-      for (size_t k = at.begin; k < at.end; ++k) total_ += packed_->terms()[order_[k]];
+      for (size_t k = at.begin; k < at.end; ++k) total_ += terms_[order_[k]];
     }
-    size_t left = columns_.size();
     // Columns that are constant in the node do not count as tried.
-    for (size_t n_tried = 0; n_tried < plan_.n_tried && left > 0;) {
-      std::swap(columns_[random.below(static_cast<uint32_t>(left))], columns_[left - 1]);
-      const size_t j = columns_[--left];
+    for (size_t n_tried = 0; n_tried < plan_.n_tried && columns_.n_left() > 0;) {
+      const size_t j = columns_.next();
       if (!(plan_.n_classes > 2 ? add_classes(at, bins_.column(j)) : add_draws(at, bins_.column(j)))) continue;
       ++n_tried;
       const BinSplit split = plan_.n_classes > 2 ? of_classes(at, j) : of_squares(at, j);
-      if (split.is_found && (!best.is_found || split.gain > best.gain * (1 + tie_share))) best = split;
+      if (is_larger(split, best)) best = split;
     }
     return best;
   }
 
   // The same by counts of records, some columns at a time: the columns come in the same order, and counts are what
   // packed sums are but for a power of two.
-  BinSplit choose_by_counts(const Waiting& at, Philox& random) {
+  BinSplit choose_by_counts(const Waiting& at) {
     constexpr DrawCountsRead read;
     const SquaredCut gain{read.sum(node_counts_), read.mass(node_counts_), 2.0};
     BinSplit best;
-    size_t left = columns_.size();
-    for (size_t n_tried = 0; n_tried < plan_.n_tried && left > 0;) {
+    for (size_t n_tried = 0; n_tried < plan_.n_tried && columns_.n_left() > 0;) {
       size_t tried[Records::most_at_once], n = 0;
-      for (const size_t most = std::min({plan_.n_tried - n_tried, left, Records::most_at_once}); n < most; ++n) {
-        std::swap(columns_[random.below(static_cast<uint32_t>(left))], columns_[left - 1]);
-        tried[n] = columns_[--left];
-      }
+      for (const size_t most = std::min({plan_.n_tried - n_tried, columns_.n_left(), Records::most_at_once}); n < most;
+           ++n)
+        tried[n] = columns_.next();
       MetBins met[Records::most_at_once];
       records_.add(at.begin, at.end, tried, n, counts_of_.data(), met);
       for (size_t k = 0; k < n; ++k) {
@@ -175,8 +183,9 @@ class TreeGrower {
           ++n_tried;
           const bool has_missing = met[k].bins[met[k].n - 1] == Bins::missing;
           const ColumnView view{tried[k], at.size(), met[k].bins, met[k].n - has_missing};
-          const BinSplit split = split_of(read, cells, view, n_levels_of(tried[k]), plan_.stops.min_rows_leaf, gain);
-          if (split.is_found && (!best.is_found || split.gain > best.gain * (1 + tie_share))) best = split;
+          const size_t n_levels = levels_of(plan_, tried[k]);
+          const BinSplit split = split_of(read, cells, view, n_levels, plan_.stops.min_rows_leaf, gain);
+          if (is_larger(split, best)) best = split;
         }
         for (size_t m = 0; m < met[k].n; ++m) cells[met[k].bins[m]] = {};
       }
@@ -198,7 +207,6 @@ class TreeGrower {
     return met_bins_.size() > 1;
   }
 
-  size_t n_levels_of(size_t j) const { return plan_.columns.is_levels(j) ? plan_.columns.n_levels[j] : 0; }
   bool has_missing() const { return met_bins_.back() == Bins::missing; }
 
   // The cells of a column; false where all rows are in one. Of few rows only bins that they are in are cleared.
@@ -209,8 +217,7 @@ class TreeGrower {
       for (uint8_t bin : met_bins_) cells_[bin] = {};
     else
       std::fill(cells_.begin(), cells_.end(), Cell{});
-    const Cell* terms = packed_->terms();
-    for (size_t k = at.begin; k < at.end; ++k) cells_[codes[order_[k]]] += terms[order_[k]];
+    for (size_t k = at.begin; k < at.end; ++k) cells_[codes[order_[k]]] += terms_[order_[k]];
     if (is_few) return true;
     met_bins_.clear();
     for (size_t bin = 0; bin < n_bins; ++bin)
@@ -220,15 +227,11 @@ class TreeGrower {
 
   BinSplit of_squares(const Waiting& at, size_t j) {
     if (!has_missing()) cells_[Bins::missing] = {};
-    if (at.size() < few_rows && n_levels_of(j) > 0)  // every level is read
+    if (at.size() < few_rows && levels_of(plan_, j) > 0)  // every level is read
       for (size_t bin = 0; bin < Bins::missing; ++bin)
         if (!((met_[bin >> 6] >> (bin & 63)) & 1)) cells_[bin] = {};
-    const double times = plan_.n_classes == 2 ? 2.0 : 1.0, unit = packed_->sum_unit();
-    const SquaredCut gain{packed_->sum(total_), packed_->mass(total_), times};
     const ColumnView view{j, at.size(), met_bins_.data(), met_bins_.size() - has_missing()};
-    BinSplit split = split_of(*packed_, cells_.data(), view, n_levels_of(j), plan_.stops.min_rows_leaf, gain);
-    split.gain *= unit * unit / packed_->mass_unit();
-    return split;
+    return packed_split(plan_, *packed_, cells_.data(), view, total_);
   }
 
   bool add_classes(const Waiting& at, const uint8_t* codes) {
@@ -250,14 +253,8 @@ class TreeGrower {
   BinSplit of_classes(const Waiting& at, size_t j) {
     node_cell_.assign({static_cast<double>(at.size()), mass_});
     node_cell_.insert(node_cell_.end(), class_sums_.begin(), class_sums_.end());
-    SplitRules rules;
-    rules.min_rows = static_cast<double>(plan_.stops.min_rows_leaf);
-    rules.n_levels = n_levels_of(j);
     if (has_missing()) met_bins_.pop_back();
-    BinSplit split;
-    scan_column(ClassScore{plan_.n_classes, false}, j, counts_.data(), met_bins_, node_cell_.data(), rules, work_,
-                split);
-    return split;
+    return class_split(plan_, counts_.data(), j, met_bins_, node_cell_.data(), work_);
   }
 
   // Rows of the left side first, both sides in their order. How many go left.
@@ -282,8 +279,13 @@ class TreeGrower {
 
   void keep_leaves() {
     const size_t width = plan_.width();
+    tree_.gains.assign(bins_.n_columns, 0.0);
     for (size_t k = 0; k < tree_.nodes.size(); ++k) {
-      if (tree_.nodes[k].left != 0) continue;
+      const Node& node = tree_.nodes[k];
+      if (node.left != 0) {
+        tree_.gains[static_cast<size_t>(node.feature)] += node.decrease;
+        continue;
+      }
       const double* values = node_values_.data() + k * width;
       tree_.values.insert(tree_.values.end(), values, values + width);
     }
@@ -298,45 +300,16 @@ class TreeGrower {
   bool has_records_ = false;
   DrawCounts node_counts_;
   std::vector<DrawCounts> counts_of_;
-  std::vector<size_t> columns_;
-  std::vector<Cell> cells_;
+  ColumnDraws columns_;
+  std::vector<Cell> cells_, terms_;
   std::vector<double> counts_, node_values_, class_sums_, node_cell_, work_, moment_, mass_of_;
-  std::unique_ptr<Packed> packed_;
+  std::optional<PackedUnits> packed_;
   Cell total_{};
   std::vector<uint32_t> draws_, order_, scratch_;
   std::vector<uint8_t> met_bins_;
   uint64_t met_[4];
   double mass_ = 0;
 };
-
-}  // namespace
-
-std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
-  std::vector<uint32_t> draws(rows.n_rows, 0);
-  Philox random(seed, 2 * tree);
-  std::vector<double> ends(rows.is_weighted ? rows.n_rows : 0);
-  double total = 0;
-  bool is_whole = true;
-  for (size_t i = 0; i < ends.size(); ++i) {
-    ends[i] = total += rows.weight[i];
-    is_whole = is_whole && rows.weight[i] == std::floor(rows.weight[i]);
-  }
-  is_whole = is_whole && total < 0x1p32;
-  const size_t n_draws = rows.is_weighted && is_whole ? static_cast<size_t>(total) : rows.n_rows;
-  for (size_t k = 0; k < n_draws; ++k) {
-    if (!rows.is_weighted) {
-      ++draws[random.below(static_cast<uint32_t>(rows.n_rows))];
-      continue;
-    }
-    const double place = is_whole ? random.below(static_cast<uint32_t>(total))
-                                  : (random.next() * 0x1p-32 + random.next() * 0x1p-64) * total;
-    const auto found = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), place) - ends.begin());
-    ++draws[std::min(found, rows.n_rows - 1)];
-  }
-  return draws;
-}
-
-namespace {
 
 // Trees that are grown in any order are handed on in theirs.
 class InOrder {
@@ -358,6 +331,23 @@ class InOrder {
 };
 
 }  // namespace
+
+PackedSizes drawn_sizes(const ForestPlan& plan, const TreeRows& rows, const std::vector<uint32_t>& draws,
+                        const std::vector<uint32_t>& order) {
+  PackedSizes all;
+  for_each_row_block(rows, order.data(), order.size(), [&](const uint32_t* some, size_t n) {
+    PackedSizes block;
+    for (size_t k = 0; k < n; ++k) block.add(drawn_moment(plan, rows.y[some[k]], draws[some[k]]), draws[some[k]]);
+    all.add(block.a, block.b);
+  });
+  return all;
+}
+
+ForestTree grow_rest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, ForestStart start,
+                     Crew& crew) {
+  const RecordTable table(bins, plan.n_classes == 2 ? rows.y.data() : nullptr, crew);
+  return TreeGrower(rows, bins, table, plan).grow(std::move(start), crew);
+}
 
 void grow_forest(const TreeRows& rows, const BinnedColumns& bins, const ForestPlan& plan, Crew& crew, size_t n_at_once,
                  const std::function<void(ForestTree&&)>& take, const std::function<bool(size_t)>& tell) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "bins.hpp"
+#include "draws.hpp"
 #include "ranked.hpp"
 
 namespace certifit {
@@ -18,16 +19,13 @@ struct ForestPlan {
   size_t width() const { return n_classes > 0 ? n_classes : 1; }
 };
 
-// How often each row is drawn for a tree: as many draws as the sum of the weights, where they are whole, else as there
-// are rows; each lands on a row with a chance in proportion to its weight.
-std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree);
-
-// values: of the leaves only, in the order of their nodes: shares of the classes, or the mean of y.
+// values: of the leaves only, in the order of their nodes: shares of the classes, or the mean of y. `decrease` of a
+// node is what its split took from the impurity, times the weight.
 struct ForestTree {
   std::vector<Node> nodes;
   std::vector<double> values;
   std::vector<Levels> sets;   // of splits of categories; the threshold of such a node is the number of its set
-  std::vector<double> gains;  // per column: what its splits took from the impurity, times the weight
+  std::vector<double> gains;  // per column: what its splits took, in the order of the nodes
 };
 
 // take: is given every tree, in their order, by one thread at a time. tell: is told by the calling thread how many
@@ -71,16 +69,42 @@ bool rank_thresholds(ForestPaths& forest, const Edges& edges, const ColumnRules&
 // where a look at both sides of every value does not agree.
 std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const ColumnRules& columns, Crew& crew);
 
+// Per row the mean over the trees that did not draw it, rows x width, and how many these are.
+struct OutOfBag {
+  std::vector<double> means, n_trees;
+};
+
 // A forest beside the rows that it was drawn from. deviation: the largest one of a leaf's value from that of the rows
-// drawn into it, for numbers relative to the largest |y|; infinite for a leaf without rows. out: per row the mean over
-// the trees that did not draw it; n_out: how many these are. target, weight: of the rows. X: row after row, values or
-// ranks.
+// drawn into it, for numbers relative to the largest |y|; infinite for a leaf without rows. target, weight: of the
+// rows. X: row after row, values or ranks.
 struct ForestCheck {
   double deviation = 0;
-  std::vector<double> out, n_out, target, weight;
+  OutOfBag out;
+  std::vector<double> target, weight;
 };
 template <class Number>
 ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed,
                          size_t n_classes, Crew& crew);
+
+// What rows drawn for trees add up to in the leaves, all trees end to end: of every class, or of y; and their draws.
+// seen: by node, the levels that its rows have, where a column is a category.
+struct ForestSums {
+  std::vector<double> sums, mass;
+  std::vector<Levels> seen;
+};
+
+// Rows that begin with a block, and of every tree the draws of their blocks.
+struct DrawnPartOfRows {
+  const TreeRows& rows;
+  bool is_whole;
+  size_t first_block;
+  const uint32_t* block_draws;  // trees x blocks
+  size_t n_blocks;
+  uint64_t seed;
+};
+
+// Adds the rows of a part to the sums of the parts before.
+OutOfBag check_forest_part(const DrawnPartOfRows& part, const uint8_t* ranks, const ForestPaths& forest,
+                           size_t n_classes, ForestSums& sums, Crew& crew);
 
 }  // namespace certifit

@@ -51,13 +51,11 @@ size_t n_leaves_of(const ForestPaths& forest, size_t tree) {
   return n_leaves;
 }
 
-// Whether a node sends some of the levels that none of its drawn rows has left, and others right.
+// Marks the levels that the nodes of a tree meet in some rows.
 template <class Number>
-bool divides_unseen_levels(const Number* X, size_t n_columns, const ForestPaths& forest, size_t tree,
-                           const std::vector<uint32_t>& places) {
-  if (!forest.n_levels) return false;
+void mark_levels(const Number* X, size_t n_columns, const ForestPaths& forest, size_t tree,
+                 const std::vector<uint32_t>& places, Levels* seen) {
   const std::vector<Step>& steps = forest.trees[tree];
-  std::vector<Levels> seen(steps.size(), Levels{});
   for (const uint32_t place : places) {
     const Number* row = X + place * n_columns;
     for (size_t node = 0; steps[node].left != 0;) {
@@ -73,6 +71,11 @@ bool divides_unseen_levels(const Number* X, size_t n_columns, const ForestPaths&
       node = static_cast<size_t>(step.left + (left ? 0 : 1));
     }
   }
+}
+
+// Whether a node sends some of the levels that none of its drawn rows has left, and others right.
+bool divides_unseen_levels(const ForestPaths& forest, size_t tree, const Levels* seen) {
+  const std::vector<Step>& steps = forest.trees[tree];
   for (size_t node = 0; node < steps.size(); ++node) {
     const size_t n_levels = steps[node].left != 0 ? forest.n_levels[steps[node].feature] : 0;
     if (n_levels == 0) continue;
@@ -85,25 +88,39 @@ bool divides_unseen_levels(const Number* X, size_t n_columns, const ForestPaths&
   return false;
 }
 
+// Where the sums of a tree are.
+struct SumsOfTree {
+  double *sums, *mass;
+  Levels* seen;
+};
+
+// Adds the rows that were drawn for one tree to its leaves.
+template <class Number>
+void add_leaves(const TreeRows& rows, const Number* X, const ForestPaths& forest, size_t tree,
+                const std::vector<uint32_t>& draws, size_t n_classes, const SumsOfTree& to) {
+  std::vector<uint32_t> places;
+  for (size_t i = 0; i < rows.n_rows; ++i)
+    if (draws[i] > 0) places.push_back(static_cast<uint32_t>(i));
+  lead(X, rows.n_columns, forest, tree, places, [&](uint32_t i, size_t leaf) {
+    to.mass[leaf] += draws[i];
+    if (n_classes > 0)
+      to.sums[leaf * forest.width + static_cast<size_t>(rows.y[i])] += draws[i];
+    else
+      to.sums[leaf] += draws[i] * rows.y[i];
+  });
+  if (forest.n_levels) mark_levels(X, rows.n_columns, forest, tree, places, to.seen);
+}
+
 // The largest deviation of the leaves of one tree from the rows that were drawn into them.
 template <class Number>
 double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& forest, size_t tree,
                       const std::vector<uint32_t>& draws, size_t n_classes, double size) {
   const size_t n_leaves = n_leaves_of(forest, tree);
   std::vector<double> sums(n_leaves * forest.width, 0.0), mass(n_leaves, 0.0);
-  std::vector<uint32_t> places;
-  for (size_t i = 0; i < rows.n_rows; ++i)
-    if (draws[i] > 0) places.push_back(static_cast<uint32_t>(i));
-  const auto add = [&](uint32_t i, size_t leaf) {
-    mass[leaf] += draws[i];
-    if (n_classes > 0) {
-      sums[leaf * forest.width + static_cast<size_t>(rows.y[i])] += draws[i];
-    } else {
-      sums[leaf] += draws[i] * rows.y[i];
-    }
-  };
-  lead(X, rows.n_columns, forest, tree, places, add);
-  if (divides_unseen_levels(X, rows.n_columns, forest, tree, places)) return std::numeric_limits<double>::infinity();
+  std::vector<Levels> seen(forest.n_levels ? forest.trees[tree].size() : 0, Levels{});
+  add_leaves(rows, X, forest, tree, draws, n_classes, {sums.data(), mass.data(), seen.data()});
+  if (forest.n_levels && divides_unseen_levels(forest, tree, seen.data()))
+    return std::numeric_limits<double>::infinity();
   double worst = 0;
   for (size_t leaf = 0; leaf < n_leaves; ++leaf)
     for (size_t c = 0; c < forest.width; ++c) {
@@ -112,6 +129,33 @@ double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& 
       worst = std::max(worst, std::isnan(off) ? std::numeric_limits<double>::infinity() : off / size);
     }
   return worst;
+}
+
+using DrawnByTree = std::vector<std::vector<bool>>;
+
+// What the trees that did not draw a row say of it.
+template <class Number>
+OutOfBag out_of_bag(const TreeRows& rows, const Number* X, const ForestPaths& forest, const DrawnByTree& is_drawn,
+                    Crew& crew) {
+  const size_t n = rows.n_rows, width = forest.width, block_rows = block_of(n, crew);
+  OutOfBag out{std::vector<double>(n * width, 0.0), std::vector<double>(n, 0.0)};
+  crew.for_each_block(blocks_of(n, block_rows), [&](size_t block) {
+    const size_t end = std::min(n, (block + 1) * block_rows);
+    std::vector<uint32_t> places;
+    for (size_t t = 0; t < forest.n_trees(); ++t) {
+      places.clear();
+      for (size_t i = block * block_rows; i < end; ++i)
+        if (!is_drawn[t][i]) places.push_back(static_cast<uint32_t>(i));
+      lead(X, rows.n_columns, forest, t, places, [&](uint32_t i, size_t leaf) {
+        const double* values = forest.values[t] + leaf * width;
+        for (size_t c = 0; c < width; ++c) out.means[i * width + c] += values[c];
+        ++out.n_trees[i];
+      });
+    }
+    for (size_t i = block * block_rows; i < end; ++i)
+      for (size_t c = 0; c < width && out.n_trees[i] > 0; ++c) out.means[i * width + c] /= out.n_trees[i];
+  });
+  return out;
 }
 
 // Whether codes are ranks, by comparison with the edges on both sides: nothing of how they were found is trusted.
@@ -305,7 +349,7 @@ Means forest_means(const Rows& rows, ForestPaths forest, Crew& crew) {
 template <class Number>
 ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPaths& forest, uint64_t seed,
                          size_t n_classes, Crew& crew) {
-  const size_t n = rows.n_rows, n_trees = forest.n_trees(), width = forest.width;
+  const size_t n = rows.n_rows, n_trees = forest.n_trees();
   double size = n_classes > 0 ? 1.0 : 0.0;
   if (n_classes == 0)
     for (double y : rows.y) size = std::max(size, std::fabs(y));
@@ -318,31 +362,39 @@ ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPath
   });
   ForestCheck check;
   for (double deviation : deviations) check.deviation = std::max(check.deviation, deviation);
-  check.out.assign(n * width, 0.0);
-  check.n_out.assign(n, 0.0);
+  check.out = out_of_bag(rows, X, forest, is_drawn, crew);
   check.target = rows.y;
   check.weight = rows.weight;
-  const size_t block_rows = block_of(n, crew);
-  crew.for_each_block(blocks_of(n, block_rows), [&](size_t block) {
-    const size_t end = std::min(n, (block + 1) * block_rows);
-    std::vector<uint32_t> places;
-    for (size_t t = 0; t < n_trees; ++t) {
-      places.clear();
-      for (size_t i = block * block_rows; i < end; ++i)
-        if (!is_drawn[t][i]) places.push_back(static_cast<uint32_t>(i));
-      lead(X, rows.n_columns, forest, t, places, [&](uint32_t i, size_t leaf) {
-        const double* values = forest.values[t] + leaf * width;
-        for (size_t c = 0; c < width; ++c) check.out[i * width + c] += values[c];
-        ++check.n_out[i];
-      });
-    }
-    for (size_t i = block * block_rows; i < end; ++i)
-      for (size_t c = 0; c < width && check.n_out[i] > 0; ++c) check.out[i * width + c] /= check.n_out[i];
-  });
   return check;
 }
 
 template ForestCheck check_forest(const TreeRows&, const double*, const ForestPaths&, uint64_t, size_t, Crew&);
 template ForestCheck check_forest(const TreeRows&, const uint8_t*, const ForestPaths&, uint64_t, size_t, Crew&);
+
+OutOfBag check_forest_part(const DrawnPartOfRows& part, const uint8_t* ranks, const ForestPaths& forest,
+                           size_t n_classes, ForestSums& sums, Crew& crew) {
+  const TreeRows& rows = part.rows;
+  const size_t n = rows.n_rows, n_trees = forest.n_trees();
+  std::vector<size_t> leaves(n_trees + 1, 0), nodes(n_trees + 1, 0);
+  for (size_t t = 0; t < n_trees; ++t) {
+    leaves[t + 1] = leaves[t] + n_leaves_of(forest, t);
+    nodes[t + 1] = nodes[t] + (forest.n_levels ? forest.trees[t].size() : 0);
+  }
+  DrawnByTree is_drawn(n_trees, std::vector<bool>(n));
+  crew.for_each_block(n_trees, [&](size_t t) {
+    std::vector<uint32_t> draws(n, 0);
+    for (size_t block = 0; block < part.n_blocks; ++block) {
+      const size_t begin = block * summed_block;
+      draw_block(rows.is_weighted ? rows.weight.data() + begin : nullptr, part.is_whole,
+                 std::min(summed_block, n - begin), part.block_draws[t * part.n_blocks + block], part.seed, t,
+                 part.first_block + block, draws.data() + begin);
+    }
+    for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
+    add_leaves(rows, ranks, forest, t, draws, n_classes,
+               {sums.sums.data() + leaves[t] * forest.width, sums.mass.data() + leaves[t],
+                forest.n_levels ? sums.seen.data() + nodes[t] : nullptr});
+  });
+  return out_of_bag(rows, ranks, forest, is_drawn, crew);
+}
 
 }  // namespace certifit

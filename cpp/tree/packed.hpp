@@ -99,26 +99,6 @@ class WholeUnit {
   double up_;
 };
 
-// With the whole numbers of all rows that are drawn.
-class Packed : public PackedUnits {
- public:
-  Packed(const double* a, const double* b, const uint32_t* rows, size_t n_drawn, size_t n_rows)
-      : PackedUnits(sizes_of(a, b, rows, n_drawn), n_drawn), terms_(std::make_unique_for_overwrite<Cell[]>(n_rows)) {
-    if (!is_legal()) return;
-    for (size_t k = 0; k < n_drawn; ++k) terms_[rows[k]] = term(a[rows[k]], b[rows[k]]);
-  }
-  const Cell* terms() const { return terms_.get(); }
-
- private:
-  static PackedSizes sizes_of(const double* a, const double* b, const uint32_t* rows, size_t n_drawn) {
-    PackedSizes all;
-    for (size_t k = 0; k < n_drawn; ++k) all.add(a[rows[k]], b[rows[k]]);
-    return all;
-  }
-
-  std::unique_ptr<Cell[]> terms_;
-};
-
 typedef int64_t TwoWords __attribute__((vector_size(16), aligned(8), may_alias));
 
 // Adds n rows to the cells of the columns that are tried: those of `order`, or those from `begin` on where it is null.

@@ -862,18 +862,89 @@ def _(rng: Rng) -> Arguments:
     }  # fmt: skip
 
 
-@call("grow_forest_codes")
+def _drawn_part(rng: Rng) -> Arguments:
+    """Rows of a part, how often they are drawn for a tree, and what its units follow from."""
+    codes, rest = _coded(rng)
+    named = {name: rest[name] for name in ("y", "n_classes")}
+    draws = rng.integers(1, 4, len(codes)).astype(np.uint32)
+    return {"codes": codes, **named, "draws": draws, "centre": 0.5, "sizes": np.array([300.0, 200.0, 99.0])}
+
+
+@call("forest_root")
+def _(rng: Rng) -> Arguments:
+    return {"seed": int(rng.integers(2**32)), "tree": int(rng.integers(100))}
+
+
+@call("forest_block_draws")
+def _(rng: Rng) -> Arguments:
+    n_rows = int(rng.integers(1, 40_000))
+    weights = rng.integers(1, 9, size=-(-n_rows // 2**14)).astype(np.float64)
+    return {
+        "n_rows": n_rows, "is_whole": bool(rng.integers(2)), "block_weights": maybe(rng, weights), "seed": 7, "tree": 3,
+    }  # fmt: skip
+
+
+@call("forest_draws")
+def _(rng: Rng) -> Arguments:
+    n_rows = int(rng.integers(1, 40_000))
+    of_blocks = rng.integers(0, 99, size=-(-n_rows // 2**14)).astype(np.uint32)
+    weight = maybe(rng, rng.integers(1, 9, size=n_rows).astype(np.float64))
+    known = {"n_rows": n_rows, "weight": weight, "is_whole": bool(rng.integers(2))}
+    return {**known, "of_blocks": of_blocks, "first_block": 5, "seed": 7, "tree": 3}
+
+
+@call("forest_sizes")
+def _(rng: Rng) -> Arguments:
+    part = _drawn_part(rng)
+    return {name: part[name] for name in ("y", "draws", "n_classes", "centre")}
+
+
+@call("forest_histograms")
+def _(rng: Rng) -> Arguments:
+    part = _drawn_part(rng)
+    slot = rng.integers(-1, 2, len(part["codes"])).astype(np.int32)
+    return {**part, "slot": slot, "n_slots": 2, "threads": threads(rng)}
+
+
+@call("forest_split")
+def _(rng: Rng) -> Arguments:
+    d, n_classes = int(rng.integers(1, 5)), int(rng.choice([0, 2, 3]))
+    words = rng.integers(0, 3, size=d * 256 * (5 if n_classes == 3 else 2))
+    return {
+        "words": words, "key": int(rng.integers(2**62)), "depth": int(rng.integers(0, 3)), "n_rows": 50,
+        "is_pure": bool(rng.integers(2)), "n_columns": d, "n_classes": n_classes, "n_tried": 2, "max_depth": 2,
+        "min_rows_split": 2, "min_rows_leaf": 1, "centre": 0.5, "sizes": np.array([300.0, 200.0, 99.0]),
+        "n_levels": maybe(rng, np.full(d, 9, dtype=np.uint8)),
+    }  # fmt: skip
+
+
+@call("grow_forest_rest")
 def _(rng: Rng) -> Arguments:
     codes, rest = _coded(rng)
-    return {**rest, "by_column": np.ascontiguousarray(codes.T), "n_trees": 2, "n_tried": 2, "seed": 7}
+    n = len(codes)
+    cuts = np.unique([0, int(rng.integers(0, n)), n])
+    n_nodes = len(cuts) - 1
+    named = ("edges", "y", "n_classes", "max_depth", "min_rows_split", "min_rows_leaf", "n_levels", "threads")
+    return {name: rest[name] for name in named} | {
+        "codes": codes, "draws": rng.integers(1, 4, n).astype(np.uint32), "block": np.sort(rng.integers(0, 3, n)),
+        "cuts": cuts, "keys": rng.integers(0, 2**62, n_nodes).astype(np.uint64),
+        "depths": rng.integers(0, 3, n_nodes), "sizes": np.tile([300.0, 200.0, 99.0], (n_nodes, 1)),
+        "n_tried": 2, "centre": 0.5,
+    }  # fmt: skip
 
 
-@call("check_forest_ranks")
+@call("check_forest_part")
 def _(rng: Rng) -> Arguments:
     codes, rest = _coded(rng)
     trees = _two_trees(codes.shape[1], max(rest["n_classes"], 1)) | {"n_levels": None, "sets": None, "seed": 7}
     target = {name: rest[name] for name in ("y", "weight", "n_classes", "threads")}
-    return {"ranks": codes, **target, **trees}
+    n_blocks = -(-len(codes) // 2**14)
+    return {
+        "ranks": codes, **target, **trees, "is_weighted": bool(rng.integers(2)), "is_whole": False, "first_block": 2,
+        "block_draws": rng.integers(0, 99, size=(len(trees["ends"]) - 1, n_blocks)).astype(np.uint32),
+        "sums": np.zeros_like(trees["values"]), "mass": np.zeros(len(trees["values"])),
+        "seen": np.zeros((0, 4), dtype=np.uint64),
+    }  # fmt: skip
 
 
 def _newton_part(rng: Rng) -> Arguments:

@@ -7,7 +7,6 @@ read anew, they are the same rows in the same blocks.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from certifit.data.columns import Array, Bits, Columns, Dense, Missing, Number, Segment
+from certifit.data.columns import Bits, Columns, Dense, Missing, Number, Segment
 from certifit.data.source import Block, Result, Source
 from certifit.data.source_wrappers import Wrapped
 from certifit.runtime import memory_limit
@@ -212,22 +211,6 @@ class Spill:
             self.file.seek(first_byte)
             data = self.file.read(size)
         return pa.ipc.open_stream(data).read_next_batch()
-
-
-def byte_table(n_rows: int, n_columns: int, in_memory: bool) -> Array:
-    """A table of bytes, zeros: in memory, or in a temporary file without a name, gone when the table is."""
-    if in_memory:
-        return np.zeros((n_rows, n_columns), dtype=np.uint8)
-    size = n_rows * n_columns
-    with tempfile.TemporaryFile(prefix="certifit-") as file:
-        try:
-            os.posix_fallocate(file.fileno(), 0, size)  # what is not there now would end the process when it is written
-        except OSError as error:
-            raise MemoryError(
-                f"A temporary file of {size / 1e9:.3g} GB could not be made in {tempfile.gettempdir()!r} "
-                f"({error.strerror}). TMPDIR names another folder; or allow more memory with certifit.memory(bytes)."
-            ) from error
-        return np.memmap(file, dtype=np.uint8, mode="r+", shape=(n_rows, n_columns)).view(np.ndarray)
 
 
 # ---- encoded rows ----------------------------------------------------------------------------------------------------

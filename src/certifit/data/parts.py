@@ -95,6 +95,14 @@ class Parts(ABC):
     def fold(self, f: Callable[[Part, Carry], Carry], carry: Carry, reads: Sequence[str]) -> Carry:
         """f of every part and what f gave of the part before: sums in the order of the rows."""
 
+    def total(self, f: Callable[[Part], Array], reads: Sequence[str]) -> Array:
+        """The sum over parts of what f gives: whole numbers, which add up to the same in any order."""
+        results = self.map(f, reads)
+        out = next(results)
+        for of_part in results:
+            out += of_part
+        return out
+
     def gathered(self, f: Callable[[Part], Array], reads: Sequence[str]) -> Array:
         """f of all parts, end to end: held here as a whole."""
         return np.concatenate(list(self.map(f, reads)))

@@ -167,7 +167,6 @@ class Verb(Enum):
     REDUCE = "reduce"  # sums over blocks
     VISIT = "visit"  # one block after the other, in order
     GATHER = "gather"  # all rows in memory
-    BINS = "bins"  # all rows in memory; where they do not fit, one byte per value
     PARTS = "parts"  # all rows in memory; where they do not fit, in parts, one at a time
 
 

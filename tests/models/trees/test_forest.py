@@ -198,3 +198,36 @@ def test_changed_sets_of_levels_are_refused_and_files_keep_them(of_levels, tmp_p
     sets[0, 0] ^= np.uint64(1 << 4)
     model.forest_ = replace(model.forest_, sets=sets)
     assert not model.certify(X, y).holds
+
+
+def test_draws_of_parts_are_those_of_all_rows_and_fall_on_rows_in_proportion_to_their_weights():
+    n_rows, block, rng = 40_000, 1 << 14, np.random.default_rng(0)
+    weight = rng.integers(1, 5, n_rows).astype(np.float64)
+    blocks = np.array([weight[k : k + block].sum() for k in range(0, n_rows, block)])
+    for weights, of_blocks, is_whole in ((None, None, True), (weight, blocks, True), (weight / 3, blocks / 3, False)):
+        counts = core.forest_block_draws(n_rows, is_whole, of_blocks, 5, 2)
+        n_draws = weight.sum() if is_whole and weights is not None else n_rows
+        assert counts.sum() == n_draws
+        shares = np.array([block, block, n_rows - 2 * block]) / n_rows if weights is None else blocks / blocks.sum()
+        assert (np.abs(counts - n_draws * shares) < 5 * np.sqrt(n_draws * shares)).all()
+        draws = core.forest_draws(n_rows, weights, is_whole, counts, 0, 5, 2)
+        assert draws.sum() == n_draws
+        for k in range(3):  # a part of one block makes the same draws
+            rows = slice(k * block, (k + 1) * block)
+            own = None if weights is None else weights[rows]
+            part = core.forest_draws(len(draws[rows]), own, is_whole, counts[k : k + 1], k, 5, 2)
+            assert (part == draws[rows]).all()
+        if weights is not None:
+            means = np.array([draws[weight == w].mean() for w in (1, 2, 3, 4)])
+            assert np.allclose(means / means[0], [1, 2, 3, 4], rtol=0.1)
+
+
+def test_every_node_draws_its_own_columns():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(4000, 12)).astype(float)
+    model = cf.RandomForestRegressor(40, max_features=1, max_depth=2).fit(X, rng.normal(size=4000))
+    forest = model.forest_
+    roots = forest.feature[forest.ends[:-1]]
+    assert len(set(roots.tolist())) > 6  # of 12 columns that are drawn 40 times
+    pairs = [forest.feature[begin + forest.left[begin] :][:2] for begin in forest.ends[:-1]]
+    assert len({tuple(pair) for pair in pairs}) > 20

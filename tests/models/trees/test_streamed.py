@@ -13,8 +13,10 @@ import pytest
 
 import certifit as cf
 from certifit.data import kept, parts, source
+from certifit.models.forest import in_parts as forests
 from certifit.models.trees import passes as passes_of_trees
-from certifit.models.trees import streamed, task
+from certifit.models.trees import rows as rows_of_trees
+from certifit.runtime import core
 
 N_ROWS, N_COLUMNS = 20_000, 16
 LITTLE, LESS = 5.5e6, 3e6  # bytes: too little for 20 per value; LESS has no room for codes either
@@ -126,10 +128,10 @@ def bits(model: Any, name: str) -> dict[str, Any]:
 def passes(monkeypatch):
     """Fits that read their rows in passes."""
     begun = []
-    for rows in (streamed.StreamedRows, passes_of_trees.PassedRows):
-        monkeypatch.setattr(
-            rows, "__init__", lambda self, *args, init=rows.__init__: begun.append(1) or init(self, *args)
-        )
+    init = passes_of_trees.PassedRows.__init__
+    monkeypatch.setattr(
+        passes_of_trees.PassedRows, "__init__", lambda self, *args: begun.append(1) or init(self, *args)
+    )
     return begun
 
 
@@ -230,11 +232,10 @@ def test_every_way_to_grow_a_tree_of_classes_gives_the_bits_of_memory(made, mode
         (lambda: cf.DecisionTreeClassifier(max_bins=255, criterion="entropy", categorical_features=["x2"]), "three"),
     ],
 )
-def test_every_tree_on_bins_is_grown_from_parts_with_the_bits_of_memory(made, target, weight, tmp_path, monkeypatch):
+def test_every_tree_on_bins_is_grown_from_parts_with_the_bits_of_memory(made, target, weight, tmp_path):
     roles = {"target": target} | ({} if weight is None else {"weight": weight})
     rows = pa.table({name: TABLE[name] for name in (*NAMES, *roles.values())})
     whole = made().fit(cf.from_arrow(rows, **roles))
-    monkeypatch.setattr(task, "StreamedRows", None)  # nothing of a single row is held
     for limit in (LITTLE, LESS):  # LESS: more of the tree is grown on histograms
         with cf.memory(limit):
             apart = made().fit(scan(rows, roles, tmp_path))
@@ -295,10 +296,28 @@ def test_a_tree_that_tries_all_thresholds_is_refused_with_the_way_out(tmp_path):
         cf.DecisionTreeClassifier().fit(scan(rows, roles, tmp_path))
 
 
-def test_rows_whose_targets_and_places_exceed_the_budget_are_refused_with_the_number(tmp_path):
-    rows, roles = table_of("regression forest")
-    with cf.memory(1e6), pytest.raises(MemoryError, match=r"needs [\d.]+ MB of memory, limit 1 MB.*certifit.memory"):
-        cf.RandomForestRegressor(3).fit(scan(rows, roles, tmp_path))
+@pytest.mark.parametrize(
+    ("made", "target", "weight"),
+    [
+        (lambda: cf.RandomForestClassifier(2, max_depth=9), "two", "time"),
+        (lambda: cf.RandomForestClassifier(2, categorical_features=["x2"], max_features=1.0, max_depth=2), "two", "w"),
+        (lambda: cf.RandomForestClassifier(1, categorical_features=["x2"], min_samples_leaf=9), "three", "w"),
+        (lambda: cf.RandomForestRegressor(1, max_features=0.3, max_depth=9), "number", "time"),
+        (lambda: cf.RandomForestRegressor(2, categorical_features=["x2"], max_depth=3, random_state=8), "far", None),
+    ],
+)
+def test_every_forest_is_grown_from_parts_with_the_bits_of_memory(made, target, weight, tmp_path, monkeypatch):
+    roles = {"target": target} | ({} if weight is None else {"weight": weight})
+    rows = pa.table({name: TABLE[name] for name in (*NAMES, *roles.values())})
+    whole = made().fit(cf.from_arrow(rows, **roles))
+    assert whole.certificate_.holds
+    monkeypatch.setattr(forests, "LEAST_ROWS", 1000)
+    for limit in (LITTLE, 1e6):  # the least: more of the trees is grown on histograms, one tree at a time
+        with cf.memory(limit):
+            apart = made().fit(scan(rows, roles, tmp_path))
+        assert bits(apart, "forest_") == bits(whole, "forest_")
+        assert apart.certificate_ == whole.certificate_
+        assert apart.data_ == whole.data_
 
 
 def test_the_row_of_an_infinite_value_is_named(passes):
@@ -321,10 +340,10 @@ def test_ranks_say_what_thresholds_ask(rng):
     x = rng.normal(size=400).round(1)
     threshold = np.array([0.3, -0.7, np.inf, 0.3, 5.0])
     feature = np.array([0, 0, 0, 0, 1])
-    ranked = streamed.ranked_thresholds(feature, threshold, np.array([True] * 5), 2)
+    ranked = rows_of_trees.ranked_thresholds(feature, threshold, np.array([True] * 5), 2)
     assert ranked is not None
-    ranks = streamed._codes(source.Block(np.column_stack([x, x]), None, None), ranked.edges, None)
+    ranks = core.bin_rows(source.Block(np.column_stack([x, x]), None, None).rows, ranked.edges, None, 1)
     for node in range(5):
         assert ((x <= threshold[node]) == (ranks[:, feature[node]] <= ranked.threshold[node])).all()
     many = np.linspace(0, 1, 300)
-    assert streamed.ranked_thresholds(np.zeros(300, int), many, np.ones(300, bool), 1) is None
+    assert rows_of_trees.ranked_thresholds(np.zeros(300, int), many, np.ones(300, bool), 1) is None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from certifit.data.columns import Array
 from certifit.data.parts import Arrays, Carry, Part, PartPlan, Parts, Result
 from certifit.runtime import threads
 
@@ -79,6 +80,18 @@ class DaskParts(Parts):
         for begin in range(0, len(self.tasks), _TASKS_AT_ONCE):
             yield from compute(*[delayed(_of)(shared, part) for part in self.tasks[begin : begin + _TASKS_AT_ONCE]])
 
+    def total(self, f: Callable[[Part], Array], reads: Sequence[str]) -> Array:
+        """The sum over parts of what f gives, added up by the workers, two by two."""
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        shared = shared_task(f)
+        sums = [delayed(_of)(shared, part) for part in self.tasks]
+        while len(sums) > 1:
+            sums = [delayed(_added)(*sums[k : k + 2]) for k in range(0, len(sums), 2)]
+        total: Array = compute(sums[0])[0]
+        return total
+
     def update(self, f: Callable[[Part], tuple[Arrays, Result]], reads: Sequence[str]) -> Iterator[Result]:
         """The second result of f of every part; the first are arrays that the workers keep."""
         from dask.base import compute, persist
@@ -128,6 +141,10 @@ def _cut(begin: int, cuts: list[tuple[int, int]], *ranges: Arrays | None) -> Par
 def _of(f: Callable[[Part], Any], part: Part) -> Any:
     with threads(1):  # the workers are what runs in parallel
         return f(part)
+
+
+def _added(first: Array, *others: Array) -> Array:
+    return sum(others, start=first)
 
 
 def _updated(f: Callable[[Part], tuple[Arrays, Any]], part: Part) -> tuple[Part, Any]:

@@ -51,7 +51,7 @@ from certifit.models.boosting.of_part import (
 from certifit.models.boosting.state import BoostingState, RoundTrees
 from certifit.models.boosting.task import BoostingTask
 from certifit.models.trees import passes
-from certifit.models.trees.streamed import Ranked, ranked_thresholds
+from certifit.models.trees.rows import Ranked, ranked_thresholds
 from certifit.runtime import core, n_threads
 
 MAD = 1.482602218505602  # standard deviations of a normal law in a median absolute deviation

@@ -13,7 +13,7 @@ from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.boosting.losses import FAMILIES
 from certifit.models.trees.columns import ColumnRules
-from certifit.models.trees.streamed import rows_with_offset
+from certifit.models.trees.rows import rows_with_offset
 from certifit.models.trees.task import LEAST_UNIT, GatheredRows
 from certifit.runtime import core, n_threads
 

@@ -67,7 +67,7 @@ ROWS = (
         {"n_estimators": count(100, most=100_000), "max_features": _features("sqrt"), **_GROWTH},
         ("categorical_features", "encoder"),
         always(Answer.CLASSES),
-        always(Verb.BINS),
+        always(Verb.PARTS),
         sections=always(("splits", "forest")),
         commands=(
             Command(
@@ -90,7 +90,7 @@ ROWS = (
         Words("a random forest of {n_estimators} trees", "squared error", goal=DERIVED, stores=LEAVES),
         {"n_estimators": count(100, most=100_000), "max_features": _features(1.0), **_GROWTH},
         ("categorical_features", "encoder"),
-        verb=always(Verb.BINS),
+        verb=always(Verb.PARTS),
         sections=always(("splits", "forest")),
         commands=(
             Command(

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.parts import Part
 from certifit.models.certificate import Certificate, unfinished
+from certifit.models.forest.draws import BLOCK, Draws, drawn_rows
+from certifit.models.forest.out_of_bag import OutOfBag, out_of_bag
 from certifit.models.forest.state import ForestState, ForestTask
-from certifit.models.trees.streamed import ranked_thresholds
+from certifit.models.trees.rows import ranked_thresholds
 from certifit.runtime import core, n_threads
 from certifit.statistics.residual import UNIT
 
 CLAIM = "largest deviation of a leaf from the one derived again, as a share of what rounding allows"
 THEOREM = "leaves are sums over the rows drawn for their tree; rows that were not drawn are new to it"
-Z = 1.959963984540054  # of 95 %
 MOST_EDGES = 256  # of a column, a power of two: more than bins have
 
 
@@ -72,9 +75,12 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
             claim=CLAIM, theorem=THEOREM, value=math.inf, tolerance=1.0, rounding=1.0, n_trees=state.n_trees,
             deviation=math.inf, fault=fault,
         )  # fmt: skip
-    deviation, out, n_out, target, mass = _checked(task, state)
-    allowed = 16 * (float(mass.sum()) + 16) * UNIT
-    error, low, high = _out_of_bag(task, out, n_out > 0, target, mass)
+    deviation, errors = (_of_memory if task.passed is None else _of_parts)(task, state)
+    allowed = 16 * (errors.total + 16) * UNIT
+    unit = 1.0 if task.n_classes else task.y_unit**2
+    error, low, high = (
+        None if number is None else number * unit for number in errors.error(task.n_classes > 0, task.is_weighted)
+    )
     value, n_asked = (deviation + UNIT) / allowed, task.settings.n_estimators
     is_short = value <= 1 and state.n_trees < n_asked
     return ForestCertificate(
@@ -84,27 +90,76 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     )  # fmt: skip
 
 
-def _checked(task: ForestTask, state: ForestState) -> tuple[float, Array, Array, Array, Array]:
-    """The largest deviation of a leaf; per distinct row the mean of the trees that did not draw it, and their number.
-
-    Then its target and its weight. Rows that are read in passes are led by the ranks of their values: thresholds that
-    are edges of bins are few enough.
-    """
-    values = state.values if task.n_classes else state.values / task.y_unit
-    last = (values, task.n_classes, task.settings.random_state, n_threads())
-    if task.streamed is None:
-        leaves = core.check_forest(task.block.rows, *task.scaled(), *state.paths(), *last, task.edges)
-    else:
-        is_number = (state.left > 0) & ~state.is_of_levels
-        ranked = ranked_thresholds(state.feature, state.threshold, is_number, task.source.n_features)
-        assert ranked is not None
-        rows, asked = task.distinct, replace(state, threshold=ranked.threshold)
-        ranks = task.streamed.codes(rows, ranked.edges, state.n_levels)
-        leaves = core.check_forest_ranks(ranks, rows.y, rows.weight, *asked.paths(), *last)
+def _of_memory(task: ForestTask, state: ForestState) -> tuple[float, OutOfBag]:
+    """The largest deviation of a leaf, and the errors on rows that trees did not draw."""
+    leaves = core.check_forest(
+        task.block.rows, *task.scaled(), *state.paths(), _values(task, state), task.n_classes,
+        task.settings.random_state, n_threads(), task.edges,
+    )  # fmt: skip
     if leaves is None:
         task.refuse()
-    checked: tuple[float, Array, Array, Array, Array] = leaves
-    return checked
+    deviation, means, n_out, target, mass = leaves
+    return deviation, out_of_bag(OutOfBag(), means, n_out, target, mass, task.n_classes)
+
+
+def _values(task: ForestTask, state: ForestState) -> Array:
+    """What leaves say, in the units of the targets."""
+    return state.values if task.n_classes else state.values / task.y_unit
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Of the rows of some parts: by leaf and class, or of y; draws by leaf; the levels that nodes met; errors."""
+
+    sums: Array
+    mass: Array
+    seen: Array
+    errors: OutOfBag
+
+
+def _of_parts(task: ForestTask, state: ForestState) -> tuple[float, OutOfBag]:
+    """The same of rows in parts, which are led by the ranks of their values: edges of bins are few enough."""
+    assert task.passed is not None
+    is_number = (state.left > 0) & ~state.is_of_levels
+    ranked = ranked_thresholds(state.feature, state.threshold, is_number, task.source.n_features)
+    assert ranked is not None
+    parts = task.passed.parts(ranked.edges, state.n_levels, None, (1.0, task.weight_unit))
+    values = _values(task, state)
+    draws = drawn_rows(parts).draws(task.settings.random_state, 0, state.n_trees)
+    asked = (*replace(state, threshold=ranked.threshold).paths(), values)
+    n_seen = 0 if state.n_levels is None else len(state.left)
+    before = _Sums(np.zeros_like(values), np.zeros(len(values)), np.zeros((n_seen, 4), dtype=np.uint64), OutOfBag())
+    f = partial(_with_part, draws=draws, asked=asked, n_classes=task.n_classes)
+    sums = parts.fold(f, before, ("codes", "y", "weight"))
+    if _divides_unseen_levels(state, sums.seen):
+        return math.inf, sums.errors
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = np.abs(sums.sums / sums.mass[:, None] - values)
+    size = 1.0 if task.n_classes else task.y_size / task.y_unit or 1.0
+    return float(np.where(np.isnan(off), np.inf, off / size).max()), sums.errors
+
+
+def _with_part(part: Part, before: _Sums, draws: Draws, asked: tuple[Array | None, ...], n_classes: int) -> _Sums:
+    y, weight = part["y"], part["weight"]
+    sums, mass, seen, means, n_out = core.check_forest_part(
+        part["codes"], y, weight, draws.is_weighted, draws.is_whole, draws.blocks_of(part), part.first // BLOCK,
+        before.sums, before.mass, before.seen, *asked, n_classes, draws.seed, n_threads(),
+    )  # fmt: skip
+    return _Sums(sums, mass, seen, out_of_bag(before.errors, means, n_out, y, weight, n_classes))
+
+
+def _divides_unseen_levels(state: ForestState, seen: Array) -> bool:
+    """Whether a node sends some of the levels that none of its drawn rows has left, and others right."""
+    nodes = np.flatnonzero(state.is_of_levels)
+    if not len(nodes) or state.n_levels is None:
+        return False
+    codes = np.arange(256)
+    bits = np.uint64(1) << (codes % 64).astype(np.uint64)
+    is_seen, is_left = (
+        (words[:, codes // 64] & bits) > 0 for words in (seen[nodes], state.sets[state.threshold[nodes].astype(int)])
+    )
+    is_unseen = ~is_seen & (codes < state.n_levels[state.feature[nodes]][:, None])
+    return bool(((is_unseen & is_left).any(axis=1) & (is_unseen & ~is_left).any(axis=1)).any())
 
 
 def _threshold_fault(task: ForestTask, state: ForestState) -> str:
@@ -128,22 +183,3 @@ def _threshold_fault(task: ForestTask, state: ForestState) -> str:
                 "not its rows."
             )
     return ""
-
-
-def _out_of_bag(
-    task: ForestTask, out: Array, is_out: Array, target: Array, mass: Array
-) -> tuple[float | None, float | None, float | None]:
-    """The error on rows that trees did not draw, with an interval: Wilson's of shares, the normal one of squares."""
-    if not is_out.any():
-        return None, None, None
-    weight = mass[is_out] / mass[is_out].sum()
-    n = float(mass[is_out].sum() / mass[is_out].max()) if task.weight is not None else float(is_out.sum())
-    if task.n_classes:
-        share = float(weight @ (out[is_out].argmax(axis=1) != target[is_out]))
-        middle, width = share + Z**2 / (2 * n), Z * math.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-        return share, max((middle - width) / (1 + Z**2 / n), 0.0), min((middle + width) / (1 + Z**2 / n), 1.0)
-    squares = np.square(out[is_out, 0] - target[is_out])
-    mean = float(weight @ squares)
-    half = Z * math.sqrt(float(weight @ np.square(squares - mean)) / n)
-    unit = task.y_unit**2
-    return mean * unit, max(mean - half, 0.0) * unit, (mean + half) * unit

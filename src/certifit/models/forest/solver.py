@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, is_watched
+from certifit.models.forest.in_parts import grown_in_parts
 from certifit.models.forest.state import ForestState, ForestTask
 from certifit.models.trees.solver import UNLIMITED
 from certifit.runtime import core, n_threads
@@ -19,25 +20,19 @@ def grow(task: ForestTask) -> Run[ForestState]:
             steps.add()
         return steps.is_over
 
-    trees = (task.n_classes, settings.n_estimators, settings.n_tried(task.source.n_features))
-    rules = (
-        UNLIMITED if stops.max_depth is None else stops.max_depth,
-        stops.min_samples_split,
-        stops.min_samples_leaf,
-        settings.random_state,
-        task.columns.n_levels,
-        n_threads(),
-        tell if is_watched() else None,  # trees are told in order, some at a time: threads wait for one another
-    )
-    if task.streamed is None:
-        grown = core.grow_forest(task.block.rows, *task.scaled(), *trees, settings.max_bins, *rules)
+    max_depth = UNLIMITED if stops.max_depth is None else stops.max_depth
+    if task.passed is not None:
+        grown = grown_in_parts(task, max_depth, tell)
     else:
-        rows, edges = task.distinct, task.edges
-        codes = task.streamed.by_column(task.streamed.codes(rows, edges, task.columns.n_levels))
-        grown = core.grow_forest_codes(codes, edges, rows.y, rows.weight, *trees, *rules)
+        grown = core.grow_forest(
+            task.block.rows, *task.scaled(), task.n_classes, settings.n_estimators,
+            settings.n_tried(task.source.n_features), settings.max_bins, max_depth, stops.min_samples_split,
+            stops.min_samples_leaf, settings.random_state, task.columns.n_levels, n_threads(),
+            tell if is_watched() else None,  # trees are told in order, some at a time: threads wait for one another
+        )  # fmt: skip
     if grown is None:
         task.refuse()
     if not task.n_classes:
         grown["values"] = grown["values"] * task.y_unit
-    grown |= {"sets": grown["sets"].reshape(-1, 4), "n_levels": task.columns.n_levels}
-    return Run(ForestState(**grown), steps.rows, steps.reason)
+    grown["sets"] = grown["sets"].reshape(-1, 4)
+    return Run(ForestState(**grown, n_levels=task.columns.n_levels), steps.rows, steps.reason)

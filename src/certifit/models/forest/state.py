@@ -16,7 +16,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.minimise.steps import full_row
 from certifit.models.trees.columns import NO_RULES, ColumnRules
-from certifit.models.trees.task import BYTES_PER_ROW, LEAST_UNIT, GatheredRows, Stops
+from certifit.models.trees.task import LEAST_UNIT, GatheredRows, Stops
 from certifit.runtime import FEWER_CLASSES, check_memory, core, n_threads
 
 
@@ -97,10 +97,11 @@ class ForestTask(GatheredRows):
     """Rows, and how trees are drawn from them and grown."""
 
     def __init__(self, source: Source, settings: ForestSettings, n_classes: int = 0) -> None:
-        held = BYTES_PER_ROW + 8 * max(n_classes, 1) + settings.n_estimators  # a byte per tree says which rows it drew
-        super().__init__(source, n_classes, settings.columns, held)
+        super().__init__(source, n_classes, settings.columns, is_passed=True)
         self.settings = settings
-        if self.streamed is None and n_classes:  # votes of every row
+        if self.passed is not None:
+            self.passed.scale = self.scale
+        elif n_classes:  # votes of every row
             what = f"A forest of {n_classes:,} classes on {self.n_rows:,} rows"
             check_memory(8.0 * self.n_rows * n_classes, what, FEWER_CLASSES)
         if not n_classes and not LEAST_UNIT**0.5 <= self.y_unit <= LEAST_UNIT**-0.5:
@@ -110,8 +111,9 @@ class ForestTask(GatheredRows):
     def edges(self) -> list[Array]:
         """The edges of the bins of every column."""
         n_levels, max_bins = self.columns.n_levels, self.settings.max_bins
-        if self.streamed is not None:
-            return self.streamed.edges(self.distinct, max_bins, n_levels)
+        if self.passed is not None:
+            edges_of_passes = self.passed.edges(max_bins, n_levels)
+            return self.refuse() if edges_of_passes is None else edges_of_passes
         y, weight = self.scaled()
         edges: list[Array] | None = core.bin_edges(self.block.rows, y, weight, max_bins, n_levels, n_threads())
         return self.refuse() if edges is None else edges

@@ -45,7 +45,7 @@ def _objective(told: Told) -> str:
 
 def _verb(params: Params) -> Verb:
     """A tree that tries all thresholds needs all values."""
-    return Verb.GATHER if params["max_bins"] is None else Verb.BINS
+    return Verb.GATHER if params["max_bins"] is None else Verb.PARTS
 
 
 def _work(n_rows: int, n_columns: int) -> float:

@@ -29,8 +29,8 @@ from certifit.data.source import Block
 from certifit.models.certificate import Certificate
 from certifit.models.trees.columns import MOST_LEVELS, column_of
 from certifit.models.trees.passes import Scale
+from certifit.models.trees.rows import counted_rows
 from certifit.models.trees.state import TreeState
-from certifit.models.trees.streamed import counted_rows
 from certifit.models.trees.task import POWERS, TreeTask
 from certifit.statistics.residual import UNIT
 

@@ -21,7 +21,7 @@ from certifit.data.columns import Array, dense_rows
 from certifit.data.parts import Arrays, PartPlan, Parts
 from certifit.data.source import Block, Source, tree_sum
 from certifit.models.trees.columns import ColumnRules, counted_levels
-from certifit.models.trees.streamed import SAMPLE_ROWS, counted_rows, rows_with_offset
+from certifit.models.trees.rows import SAMPLE_ROWS, counted_rows, rows_with_offset
 from certifit.runtime import core, n_threads
 
 PART_ROWS = 1 << 18  # a power of two, at least the rows of a block of `sum_leaves`

@@ -22,7 +22,7 @@ from certifit.data.user_input import refuse_nonfinite
 from certifit.models.trees.columns import NO_RULES, ColumnRules, counted_levels
 from certifit.models.trees.optimal import Optimum, SearchGrid, best_tree
 from certifit.models.trees.passes import Moments, PassedRows, Scale, moments, moments_of_memory
-from certifit.models.trees.streamed import Distinct, StreamedRows, counted_rows
+from certifit.models.trees.rows import counted_rows
 from certifit.runtime import check_memory, core, memory_limit, n_threads
 
 POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
@@ -30,7 +30,6 @@ LEAST_UNIT = 2.0**-1000  # of an impurity
 FAR = 2.0**100  # of a weight from 1
 CLOSE = 2.0**-10  # numbers that differ by less, relative to their size, are measured from their middle
 BYTES_PER_VALUE = 8 + 8 + 4  # of a column in float64, its sorted entries, and those of subtrees
-BYTES_PER_ROW = 96  # targets, weights, leaves, the order of rows, and what they add to histograms
 
 Result = TypeVar("Result")
 
@@ -59,9 +58,8 @@ class Splitting:
 class GatheredRows:
     """All rows of a fit; rows of weight 0, or without a class, are no rows. n_classes: 0 where y is a number.
 
-    They are in memory. bytes_per_row: what a fit on bins holds of a row beside its bins; where it is given, and the
-    rows exceed the memory budget, they are read in passes (`streamed`). is_passed: they are then read in passes without
-    anything of a single row being held (`passed`). All give the same bits.
+    They are in memory. is_passed: where they exceed the memory budget, they are read in passes without anything of a
+    single row being held (`passed`). Both give the same bits.
     """
 
     def __init__(
@@ -69,23 +67,17 @@ class GatheredRows:
         source: Source,
         n_classes: int,
         rules: ColumnRules = NO_RULES,
-        bytes_per_row: int | None = None,
         is_passed: bool = False,
     ) -> None:
         self.source, self.n_classes = source, n_classes
-        rows = source.gather() if bytes_per_row is None and not is_passed else gathered_within_budget(source)
-        self.streamed: StreamedRows | None = None
+        rows = gathered_within_budget(source) if is_passed else source.gather()
         self.passed: PassedRows | None = None
         self._block: Block | None = None
-        if rows is None and is_passed:
+        if rows is None:
             self.passed = PassedRows(source, n_classes, rules, self.legal())
             self.columns = replace(rules, n_levels=self.passed.summary.n_levels)
             return
-        if rows is None and bytes_per_row is not None:
-            self.streamed = StreamedRows(source, n_classes, rules, bytes_per_row)
-            self.columns = replace(rules, n_levels=self.streamed.n_levels)
-            return
-        if rows is None or rows.y is None:
+        if rows.y is None:
             raise ValueError("A tree needs a target.")
         self.gathered, self._block = rows, counted_rows(rows, n_classes)
         if self.n_rows == 0:
@@ -104,33 +96,16 @@ class GatheredRows:
             )
         return self._block
 
-    def each(self, f: Callable[[Block], Result]) -> list[Result]:
-        """f of all rows, or of the rows of every stretch in order."""
-        return [f(self.block)] if self.streamed is None else list(self.streamed.each(f))
-
     def each_stretch(self, f: Callable[[Block], Result]) -> Iterable[Result]:
         """f of every stretch in order, of all its rows, wherever they are."""
-        rows = self.passed or self.streamed
-        if rows is not None:
-            return rows.source.map(f)
+        if self.passed is not None:
+            return self.passed.source.map(f)
         size, n_rows = self.source.rows_of_stretch(), self.gathered.n_rows
         return (f(self.gathered.part(begin, min(begin + size, n_rows))) for begin in range(0, n_rows, size))
-
-    @cached_property
-    def distinct(self) -> Distinct:
-        """Distinct rows, of those that are read in passes: y and weights in their units."""
-        assert self.streamed is not None
-        distinct = self.streamed.distinct(self.hash_unit, self.weight_unit, self.y_centre)
-        return self.refuse() if distinct is None else distinct
 
     def legal(self) -> Callable[[Array, int], None] | None:
         """What raises for targets that are not legal, of a stretch of rows and the number of its first."""
         return None
-
-    @property
-    def hash_unit(self) -> float:
-        """What y is divided by before rows are hashed."""
-        return self.y_unit
 
     def refuse(self) -> NoReturn:
         """Raise for what is not finite."""
@@ -138,26 +113,29 @@ class GatheredRows:
             for _ in self.passed.source.map(partial(refuse_infinite, names=list(self.source.names))):
                 pass
         else:
-            self.each(partial(refuse_infinite, names=list(self.source.names)))
+            refuse_infinite(self.block, list(self.source.names))
         raise ValueError("y must be finite numbers.")
 
     @property
     def n_rows(self) -> int:
         """Rows that count."""
-        if self.passed is not None:
-            return self.passed.n_rows
-        return self.block.n_rows if self.streamed is None else self.streamed.n_rows
+        return self.block.n_rows if self.passed is None else self.passed.n_rows
 
     @cached_property
     def y(self) -> Array:
         """The target as float64: numbers, or codes of classes."""
-        return np.ascontiguousarray(self.block.y, dtype=np.float64) if self.streamed is None else self.streamed.y
+        return np.ascontiguousarray(self.block.y, dtype=np.float64)
 
     @cached_property
     def weight(self) -> Array | None:
         """Weights as float64; None is 1 everywhere."""
-        weight = self.block.weight if self.streamed is None else self.streamed.weight
+        weight = self.block.weight
         return None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.weight is not None if self.passed is None else self.passed.summary.is_weighted
 
     @cached_property
     def y_ends(self) -> tuple[float, float]:
@@ -211,10 +189,9 @@ class GatheredRows:
     @cached_property
     def moments(self) -> Moments:
         """Weight, mean and squares of the targets in their units: sums that rows in passes have too."""
-        rows = self.passed or self.streamed
-        if rows is not None:
+        if self.passed is not None:
             f = partial(moments, n_classes=self.n_classes, scale=self.scale, weight_unit=self.weight_unit)
-            return rows.source.reduce(f)
+            return self.passed.source.reduce(f)
         size = self.source.rows_of_stretch()
         return moments_of_memory(self.gathered, size, self.n_classes, self.scale, self.weight_unit)
 

@@ -1,0 +1,82 @@
+#include "draws.hpp"
+
+#include <cmath>
+
+namespace certifit {
+namespace {
+
+// Places on [0, total), of whole numbers or of any.
+double place_of(Philox& random, double total, bool is_whole) {
+  if (is_whole) return random.below(static_cast<uint32_t>(total));
+  const double high = random.next() * 0x1p-32;
+  return (high + random.next() * 0x1p-64) * total;
+}
+
+// The first one whose end is above a place.
+size_t found(const std::vector<double>& ends, double place) {
+  const auto at = std::upper_bound(ends.begin(), ends.end(), place);
+  return std::min(static_cast<size_t>(at - ends.begin()), ends.size() - 1);
+}
+
+bool is_counted(bool is_whole, double total) { return is_whole && total < 0x1p32; }
+
+}  // namespace
+
+DrawnRows drawn_rows(const TreeRows& rows) {
+  DrawnRows out{rows.n_rows, true, {}};
+  if (!rows.is_weighted) return out;
+  for (size_t begin = 0; begin < rows.n_rows; begin += summed_block) {
+    double total = 0;
+    for (size_t i = begin; i < std::min(rows.n_rows, begin + summed_block); ++i) {
+      total += rows.weight[i];
+      out.is_whole = out.is_whole && rows.weight[i] == std::floor(rows.weight[i]);
+    }
+    out.block_weights.push_back(total);
+  }
+  return out;
+}
+
+std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size_t tree) {
+  std::vector<double> ends;
+  double total = 0;
+  for (const double weight : rows.block_weights) ends.push_back(total += weight);
+  const bool is_whole = is_counted(rows.is_whole, total);
+  const size_t n_draws = rows.is_weighted() && is_whole ? static_cast<size_t>(total) : rows.n_rows;
+  std::vector<uint32_t> draws(rows.n_blocks(), 0);
+  if (draws.size() == 1) return {static_cast<uint32_t>(n_draws)};
+  Philox random(seed, 2 * tree + 1);
+  for (size_t k = 0; k < n_draws; ++k) {
+    const size_t block = rows.is_weighted() ? found(ends, place_of(random, total, is_whole))
+                                            : random.below(static_cast<uint32_t>(rows.n_rows)) / summed_block;
+    ++draws[block];
+  }
+  return draws;
+}
+
+void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws, uint64_t seed, size_t tree,
+                size_t block, uint32_t* draws) {
+  Philox random(seed, 2 * tree + (uint64_t{block} << 32));
+  if (!weight) {
+    for (size_t k = 0; k < n_draws; ++k) ++draws[random.below(static_cast<uint32_t>(n))];
+    return;
+  }
+  std::vector<double> ends(n);
+  double total = 0;
+  for (size_t i = 0; i < n; ++i) ends[i] = total += weight[i];
+  is_whole = is_counted(is_whole, total);
+  for (size_t k = 0; k < n_draws; ++k) ++draws[found(ends, place_of(random, total, is_whole))];
+}
+
+std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
+  const DrawnRows all = drawn_rows(rows);
+  const std::vector<uint32_t> of_blocks = draws_of_blocks(all, seed, tree);
+  std::vector<uint32_t> draws(rows.n_rows, 0);
+  for (size_t block = 0; block < of_blocks.size(); ++block) {
+    const size_t begin = block * summed_block, n = std::min(summed_block, rows.n_rows - begin);
+    draw_block(all.is_weighted() ? rows.weight.data() + begin : nullptr, all.is_whole, n, of_blocks[block], seed, tree,
+               block, draws.data() + begin);
+  }
+  return draws;
+}
+
+}  // namespace certifit
