@@ -213,7 +213,8 @@ class PassedRows:
     def __init__(
         self, source: Source, n_classes: int, rules: ColumnRules, check: Callable[[Array, int], None] | None
     ) -> None:
-        self.source = source.unkept().resized(source.block_rows, source.rows_of_stretch())
+        unkept = source.unkept()
+        self.source = unkept.resized(source.block_rows, unkept.rows_of_stretch())
         self.n_classes = n_classes
         f = partial(_summary, n_classes=n_classes, rules=rules, names=list(source.names), check=check)
         self.summary = tree_sum(self.source.map(f))

@@ -100,7 +100,7 @@ class GatheredRows:
         """f of every stretch in order, of all its rows, wherever they are."""
         if self.passed is not None:
             return self.passed.source.map(f)
-        size, n_rows = self.source.rows_of_stretch(), self.gathered.n_rows
+        size, n_rows = self.source.unkept().rows_of_stretch(), self.gathered.n_rows
         return (f(self.gathered.part(begin, min(begin + size, n_rows))) for begin in range(0, n_rows, size))
 
     def legal(self) -> Callable[[Array, int], None] | None:
@@ -192,7 +192,7 @@ class GatheredRows:
         if self.passed is not None:
             f = partial(moments, n_classes=self.n_classes, scale=self.scale, weight_unit=self.weight_unit)
             return self.passed.source.reduce(f)
-        size = self.source.rows_of_stretch()
+        size = self.source.unkept().rows_of_stretch()  # rows that are kept may be one stretch
         return moments_of_memory(self.gathered, size, self.n_classes, self.scale, self.weight_unit)
 
     @property
