@@ -439,6 +439,7 @@ def test_many_columns_of_few_rows_are_fitted_and_rows_that_contradict_each_other
     for alpha in (0.0, 1.0):
         model = HuberRegressor(alpha=alpha).fit(X, y)
         assert model.certificate_.holds and model.coef_.shape == (4500,)
+    assert HuberRegressor(alpha=1.0).fit(X, 1e100 * y).certificate_.holds  # the best weights are 1e-100 of the target
     X[1], y[1] = X[0], y[0] + 1
     assert HuberRegressor(alpha=1.0).fit(X, y).certificate_.holds
     with pytest.raises(ValueError, match=r"at most 4000 columns\. Got 4500.*alpha > 0"):

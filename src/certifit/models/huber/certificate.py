@@ -168,25 +168,30 @@ def _bounds(
 
 
 def _wide_gap(task: WideHuberTask, state: HuberWeights, at: Point, objective: float) -> tuple[float, float]:
-    """Of fewer rows than columns, by the dual points of the rotated rows; without a penalty the dual point 0."""
-    best, pull = (objective, 0.0), task.pull(at.scale)
-    if not (pull > 0).all():
+    """Of fewer rows than columns: by the slopes at the state, or by a dual point of the rotated rows.
+
+    Without a penalty by the dual point 0.
+    """
+    best, pull, total = (objective, 0.0), task.pull(at.scale), task.gram.sum_weight
+    constant = plain_factor(System.of(np.full((1, 1), total), None, np.zeros(1), np.full(1, np.sqrt(total))))
+    if constant is None or not (pull > 0).all():
+        return best
+    nothing, places = np.zeros(len(at.weights) + 1), np.arange(int(task.fit_intercept))
+    demands = Demands(np.zeros(len(at.weights), dtype=bool), constant, places)
+    best = min(best, _gap_at(task, at, Dual(at, nothing, at.scale, nothing), demands)[:2], key=sum)
+    if sum(best) <= GOOD * objective:
         return best
     small = task.rotated.task
-    point, total = small.point(task.to_rotated(state)), task.gram.sum_weight
+    point = small.point(task.to_rotated(state))
     sums, rows = small.sums_at(point), small.rows()
-    *_, dual = duality_gap(
-        small, point, sums, small.objective(point, sums, task.is_joint), _demands(small, point.scale)
-    )
-    nothing, places = np.zeros(len(at.weights) + 1), np.arange(int(task.fit_intercept))
-    constant = plain_factor(System.of(np.full((1, 1), total), None, np.zeros(1), np.full(1, np.sqrt(total))))
-    if dual is None or constant is None:
+    least = small.objective(point, sums, task.is_joint)
+    *_, dual = duality_gap(small, point, sums, least, _demands(small, point.scale))
+    if dual is None:
         return best
     stretch = next(iter(small.source.stretches()))
     numbers = dual.of_rows(stretch, rows, rows.residuals(stretch, point))
-    demands = Demands(np.zeros(len(at.weights), dtype=bool), constant, places)
-    gap, rounding, _ = _gap_at(task, at, RowDual(at, nothing, at.scale, nothing, numbers=numbers), demands)
-    return min(best, (gap, rounding), key=sum)
+    gap = _gap_at(task, at, RowDual(at, nothing, at.scale, nothing, numbers=numbers), demands)[:2]
+    return min(best, gap, key=sum)
 
 
 def duality_gap(

@@ -26,7 +26,7 @@ from certifit.runtime import one_blas_thread
 from certifit.statistics.gram import Scaling
 from certifit.statistics.remainders import Remainders
 
-REFINEMENTS = 3
+REFINEMENTS = 4
 NORM_ERROR = 1e-6  # of the lengths of columns, which bound roundings
 
 
@@ -139,13 +139,19 @@ class WideHuberTask(HuberTask):
         stretch, rows = next(iter(small.source.stretches())), small.rows()
         wanted = rows.residuals(stretch, small.point(state)) / small.gram.scaling.y_scale
         weights, intercept = dual.combine(self.rotated.to_rows @ (state.coef * s.y_scale)), 0.0
+        states = []
         for _ in range(REFINEMENTS):
             coef = dual.from_scaled(weights).coef
             off = dual.residuals(Weights(coef, intercept)) - wanted * s.y_scale
             level = float(dual.weight @ off) / dual.sum_weight if self.fit_intercept else 0.0
             intercept += level / s.y_scale
+            states.append(HuberWeights(coef, intercept, state.scale))
             weights = weights + dual.combine(self.rotated.to_rows @ self._coordinates(off - level))
-        return HuberWeights(dual.from_scaled(weights).coef, intercept, state.scale)
+        return min(states, key=self._objective_at)  # a strong penalty asks for small weights, not for these residuals
+
+    def _objective_at(self, state: HuberWeights) -> float:
+        at = self.point(state)
+        return self.objective(at, self.sums_at(at), self.is_joint)
 
     def _coordinates(self, scores: Array) -> Array:
         """The weights of the rotated rows that make scores about their mean."""
