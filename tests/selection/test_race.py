@@ -59,7 +59,7 @@ def test_a_model_that_is_about_as_good_is_stopped_only_beside_a_simpler_one():
     assert n_fits == N_SPLITS and board["other"].route == "refits"
     board, n_fits = raced(0.1, prefer="line")
     assert n_fits < N_SPLITS and board.notes[0].endswith("the simpler one.")
-    assert raced(0.1, prefer="other")[1] == N_SPLITS
+    assert raced(3.0, prefer="other")[1] == N_SPLITS  # within a standard error of a model that is not, it is chosen
 
 
 @pytest.mark.parametrize("options", [{"race": False}, {"nested": True, "cv": 3}])

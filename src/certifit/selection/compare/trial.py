@@ -2,9 +2,10 @@
 
 The race: a model that needs refits is tried on two splits, then on two more, then on four, and is stopped after any of
 these where it can hardly be chosen any more: where on their rows each of its candidates is behind the best candidate
-of a model before it, and three standard errors of the mean difference, row by row (a group counts as one), do not lift
-it to the lead that it needs. That is none, and one standard error over a simpler model, which is chosen if it is within
-that. Models from sums over rows are never stopped: all splits cost them little more than two do.
+of a model before it that is at least as simple, and three standard errors of the mean difference, row by row (a group
+counts as one), do not lift it to the lead that it needs. That is none, and one standard error over a simpler model,
+which is chosen if it is within that. Models from sums over rows are never stopped: all splits cost them little more
+than two do.
 """
 
 from __future__ import annotations
@@ -138,7 +139,8 @@ class Trial:
         is_stopped = self.preference is not None and before and ends
         if not is_stopped or (is_ours and has_sums(job.estimator, rows.source, rows.classes)):
             return score(self.rounds)
-        rivals = sorted(before, key=lambda one: -one.best_mean)
+        at_least_as_simple = [one for one in before if not self._is_simpler(job, one.job)]
+        rivals = sorted(at_least_as_simple, key=lambda one: -one.best_mean)
         scores, begin = None, 0
         for end in ends:
             heat = score([_part(first, slice(begin, end))])
