@@ -8,6 +8,12 @@ the least of the runs counts; one that took more than 20 seconds is not repeated
 during the fit beyond what it had before, with the rows in place. Accuracy and AUC are those on rows that no fit has
 seen. Libraries that are not installed are left out.
 
+LightGBM's time grows with the square of the leaves of a tree (12 CPU seconds for 20 trees of 4,096 leaves, 50 for 20 of
+16,384, of those 200,000 x 30): in `forest` its trees have at most 1,024 leaves where all others grow until leaves are
+pure. In `coarse-forest` its leaves have at least 20 rows, those of the others 12: rows that are drawn with replacement
+count once and stand for 1.6. Its single tree on bins would hold 16 GB of histograms for the leaves of `bins-1e6`; in
+`coarse-bins` all have at most 12 levels.
+
 The number of rounds of AdaBoost is chosen by 10 folds on 5,000 rows, among five numbers: a grid search fits each of
 them, we fit the largest.
 """
@@ -77,8 +83,10 @@ def _exact(threads: int) -> dict[str, Call]:
     }
 
 
-def _leaves(threads: int) -> dict[str, Any]:
-    return {"num_leaves": 2**17, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": threads, "verbose": -1}
+def _leaves(threads: int, n_leaves: int, least: int) -> dict[str, Any]:
+    return {
+        "num_leaves": n_leaves, "min_child_samples": least, "min_child_weight": 0.0, "n_jobs": threads, "verbose": -1,
+    }  # fmt: skip
 
 
 def _binned(threads: int) -> dict[str, Call]:
@@ -86,21 +94,43 @@ def _binned(threads: int) -> dict[str, Call]:
     return {
         OURS: ("certifit:DecisionTreeClassifier", {"max_bins": 255}),
         "snapml": ("snapml:DecisionTreeClassifier", {"n_jobs": threads, "use_histograms": True, "hist_nbins": 255}),
-        "LightGBM": ("lightgbm:LGBMClassifier", {**_leaves(threads), "n_estimators": 1, "learning_rate": 1.0}),
         "XGBoost": ("xgboost:XGBClassifier", {**whole, "tree_method": "hist", "max_bin": 255, "n_jobs": threads}),
     }
 
 
+def _coarse_bins(threads: int) -> dict[str, Call]:
+    one = {"n_estimators": 1, "learning_rate": 1.0, "max_depth": 12}
+    snapml = {"n_jobs": threads, "use_histograms": True, "hist_nbins": 255, "max_depth": 12}
+    return {
+        OURS: ("certifit:DecisionTreeClassifier", {"max_bins": 255, "max_depth": 12}),
+        "snapml": ("snapml:DecisionTreeClassifier", snapml),
+        "LightGBM": ("lightgbm:LGBMClassifier", {**_leaves(threads, 2**12, 1), **one}),
+    }
+
+
+DRAWN = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": 5 / 30}
+
+
 def _forest(threads: int, n_trees: int = 100) -> dict[str, Call]:
-    drawn = {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": 5 / 30}
     whole = {"max_depth": 0, "min_child_weight": 0, "reg_lambda": 0, "subsample": 0.632, "colsample_bynode": 5 / 30}
     trees = {"n_estimators": n_trees}
     return {
         OURS: ("certifit:RandomForestClassifier", trees),
         "scikit-learn": ("sklearn.ensemble:RandomForestClassifier", {**trees, "n_jobs": threads}),
         "scikit-learn-intelex": ("sklearnex.ensemble:RandomForestClassifier", {**trees, "n_jobs": threads}),
-        "LightGBM": ("lightgbm:LGBMClassifier", {**trees, **_leaves(threads), **drawn}),
+        "LightGBM": ("lightgbm:LGBMClassifier", {**trees, **_leaves(threads, 2**10, 1), **DRAWN}),
         "XGBoost": ("xgboost:XGBRFClassifier", {**trees, **whole, "max_bin": 255, "n_jobs": threads}),
+    }
+
+
+def _coarse_forest(threads: int) -> dict[str, Call]:
+    trees = {"n_estimators": 100}
+    ours = {**trees, "min_samples_leaf": 12}
+    return {
+        OURS: ("certifit:RandomForestClassifier", ours),
+        "scikit-learn": ("sklearn.ensemble:RandomForestClassifier", {**ours, "n_jobs": threads}),
+        "scikit-learn-intelex": ("sklearnex.ensemble:RandomForestClassifier", {**ours, "n_jobs": threads}),
+        "LightGBM": ("lightgbm:LGBMClassifier", {**trees, **_leaves(threads, 2**13, 20), **DRAWN}),
     }
 
 
@@ -121,12 +151,14 @@ EXACT = {"scikit-learn": 12.0, "XGBoost": 2.0, "snapml": 2.0}
 RACES = {
     "tree-100k": Race(100_000, 20, 200_000, _exact, EXACT, {}, {}),
     "tree-1e6": Race(1_000_000, 30, 200_000, _exact, EXACT, {}, {}),
-    "bins-1e6": Race(1_000_000, 30, 200_000, _binned, {"snapml": 1.0, "LightGBM": 1.0}, {}, {}),
+    "bins-1e6": Race(1_000_000, 30, 200_000, _binned, {"snapml": 1.0}, {}, {}),
+    "coarse-bins": Race(1_000_000, 30, 200_000, _coarse_bins, {"snapml": 1.0, "LightGBM": 1.0}, {}, {}),
     "forest": Race(
         200_000, 30, 1_000_000, _forest,
         {"scikit-learn": 5.0, "scikit-learn-intelex": 3.0, "LightGBM": 1.0},
         memory={"scikit-learn": 2.0}, predicting={"scikit-learn": 3.0},
     ),
+    "coarse-forest": Race(200_000, 30, 200_000, _coarse_forest, {"LightGBM": 1.0}, {}, {}),
     "adaboost": Race(100_000, 30, 200_000, _stumps, {"scikit-learn": 60.0, "LightGBM": 1.0}, {}, {}),
     "rounds": Race(5_000, 30, 200_000, _folds, {"scikit-learn": 50.0}, {}, {}),
 }  # fmt: skip

@@ -172,7 +172,8 @@ std::vector<Stump> boost_stumps(TreeRows&& rows, size_t n_classes, size_t n_roun
       stumps.push_back(stump);
       break;
     }
-    stump.alpha = rate * (std::log((1 - stump.error) / stump.error) + std::log(classes - 1));
+    const double odds = (1 - stump.error) / stump.error;  // infinite where the error is below 1 / the largest number
+    stump.alpha = rate * ((std::isinf(odds) ? -std::log(stump.error) : std::log(odds)) + std::log(classes - 1));
     booster.learn(stump);
     stumps.push_back(stump);
     if (tell && tell(stump)) break;

@@ -38,10 +38,13 @@ struct BinSplit {
 
 // Whether each code of the column goes left.
 inline void sides_of(const BinSplit& split, bool is_levels, bool* goes_left) {
-  for (size_t code = 0; code < n_bins; ++code)
-    goes_left[code] = code == Bins::missing ? split.is_missing_left
-                      : is_levels           ? has_level(split.levels, code)
-                                            : code <= split.bin;
+  if (is_levels) {
+    for (size_t code = 0; code < n_bins; ++code) goes_left[code] = has_level(split.levels, code);
+  } else {
+    std::memset(goes_left, 1, split.bin + 1);
+    std::memset(goes_left + split.bin + 1, 0, n_bins - split.bin - 1);
+  }
+  goes_left[Bins::missing] = split.is_missing_left;
 }
 
 struct SplitRules {

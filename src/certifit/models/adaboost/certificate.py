@@ -23,6 +23,7 @@ import numpy as np
 from certifit.data.columns import Array, Columns
 from certifit.models.adaboost.state import BoostTask, PolishedVote, Stump, StumpVote
 from certifit.models.certificate import Certificate, unfinished
+from certifit.models.trees.task import FAR_WEIGHTS, LEAST_WEIGHT
 from certifit.runtime import core, n_threads
 from certifit.statistics.residual import TINY, UNIT
 
@@ -110,6 +111,8 @@ def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = N
     polished: a vote and weights of rows from anywhere, of two classes; margins and edges are measured here.
     """
     codes, mass = task.scaled()
+    if mass is not None and mass.min() < LEAST_WEIGHT:
+        return _certificate(task, state, math.inf, 1.0, fault=FAR_WEIGHTS)
     replay = _replayed(task, state, codes, mass)
     value, fault = _deviation(task, state, replay, len(codes))
     if fault:
@@ -122,13 +125,17 @@ def certify(task: BoostTask, state: StumpVote, polished: PolishedVote | None = N
     if task.n_classes > 2:
         return _certificate(task, state, value, error)
     log_bound = float(state.log_factors().sum())
-    # The error is a mean of n weights, the product one of as many factors as there are rounds.
-    slack = 16 * (len(codes) + state.n_rounds) * UNIT * (1 + abs(log_bound) if math.isfinite(log_bound) else 1)
-    value = 0.0 if error == 0 else error * math.exp(-min(max(log_bound, -700.0), 700.0))
     total = float(state.alpha.sum())
+    # The error is a mean of n weights, the product one of as many factors as there are rounds, each a sum of
+    # exponentials of alphas.
+    terms = len(codes) + state.n_rounds + total
+    slack = 16 * terms * UNIT * (1 + abs(log_bound) if math.isfinite(log_bound) else 1)
+    value = 0.0 if error == 0 else error * math.exp(-min(max(log_bound, -700.0), 700.0))
     margin = float(replay.leads.min()) / total if total > 0 else 0.0
     best = _best_margin(task, codes, [replay.chosen, replay.sum, replay.since], polished)
-    certificate = _certificate(task, state, value * (1 - slack) + TINY, error, float(state.bounds()[-1]), margin, best)
+    value, bound = value / (1 + slack) + TINY, float(state.bounds()[-1])
+    fault = "" if value <= 1 else f"its training error, {error:.8g}, is above the product of its rounds, {bound:.8g}."
+    certificate = _certificate(task, state, value, error, bound, margin, best, fault)
     if polished is None:
         return certificate
     return replace(certificate, polished=polished, polished_margin=_margin(DenseColumns(task), codes, polished))
@@ -247,7 +254,7 @@ def _alpha(task: BoostTask, error: float, round_number: int) -> float:
         return task.learning_rate if error == 0 else 0.0
     if not 0 < error < 1:
         return math.inf
-    return task.learning_rate * (math.log((1 - error) / error) + math.log(task.n_classes - 1))
+    return task.learning_rate * (math.log1p(-error) - math.log(error) + math.log(task.n_classes - 1))
 
 
 def _middle(low: float, high: float) -> float:

@@ -55,7 +55,7 @@ class ForestCertificate(Certificate):
                 "allows. The forest was changed, or these are not its rows."
             ]
         first = (
-            f"Derived again from the rows drawn: every leaf of the {self.n_trees:,} trees is right to "
+            f"Derived again from the rows drawn: every leaf of the {self.n_trees:,} trees agrees to "
             f"{self.deviation:.1e}, within rounding."
         )
         if self.out_of_bag is None:

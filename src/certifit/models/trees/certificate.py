@@ -31,7 +31,7 @@ from certifit.models.trees.columns import MOST_LEVELS, column_of
 from certifit.models.trees.passes import Scale
 from certifit.models.trees.rows import counted_rows
 from certifit.models.trees.state import TreeState
-from certifit.models.trees.task import POWERS, TreeTask
+from certifit.models.trees.task import FAR_WEIGHTS, LEAST_WEIGHT, POWERS, TreeTask
 from certifit.statistics.residual import UNIT
 
 CLAIM = "largest deviation of a number of the tree from the one derived again, as a share of what rounding allows"
@@ -81,7 +81,7 @@ class TreeCertificate(Certificate):
         leaves = "leaf" if self.n_leaves == 1 else "leaves"
         return [
             f"Derived again from the rows: every value, impurity and decrease of the tree ({self.n_leaves:,} {leaves}, "
-            f"depth {self.depth}) is right to {self.deviation:.1e}, within rounding.",
+            f"depth {self.depth}) agrees to {self.deviation:.1e}, within rounding.",
             self._against_others(),
         ]
 
@@ -108,6 +108,8 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
     # Where values lie beside thresholds matters where these are not edges of bins; infinite ones are none.
     with_ranges = task.splitting.max_bins is None or bool(np.isinf(state.threshold).any())
     walked = _all_walked(task, state, with_ranges)
+    if walked.least < LEAST_WEIGHT:
+        return _certificate(state, np.inf, np.inf, FAR_WEIGHTS)
     fault = _threshold_fault(task, state, walked.below, walked.above) or _level_fault(state, walked.seen)
     if fault:
         return _certificate(state, np.inf, np.inf, fault)
@@ -240,9 +242,10 @@ def _logs(weight: Array, mean: Array, merged: Array) -> Array:
 class _WalkedRows:
     """Rows on their way. seen: per node that splits a category, whether a row there has each level.
 
-    sums: of every leaf, as `_Reading` gives them.
+    sums: of every leaf, as `_Reading` gives them. least: weight of a row, in units.
     """
 
+    least: float
     sums: Array
     below: Array
     above: Array
@@ -264,7 +267,7 @@ def _all_walked(task: TreeTask, state: TreeState, with_ranges: bool) -> _WalkedR
             whole = part if whole is None else whole
             continue
         whole = _WalkedRows(
-            reading.merged(whole.sums, part.sums), np.maximum(whole.below, part.below),
+            min(whole.least, part.least), reading.merged(whole.sums, part.sums), np.maximum(whole.below, part.below),
             np.minimum(whole.above, part.above), whole.seen | part.seen,
         )  # fmt: skip
     assert whole is not None
@@ -282,7 +285,8 @@ def _walked(stretch: Block, reading: _Reading, state: TreeState, with_ranges: bo
         codes = column_of(rows, int(state.feature[node]))[np.isin(walked.leaves, _leaves_below(state, node))]
         seen[k, codes[~np.isnan(codes)].astype(np.int64)] = True
     sums = reading.sums(rows, walked.leaves, state.n_nodes)
-    return _WalkedRows(sums, walked.below, walked.above, seen)
+    least = 1.0 if rows.weight is None else float(np.min(rows.weight)) / reading.weight_unit
+    return _WalkedRows(least, sums, walked.below, walked.above, seen)
 
 
 def _level_fault(state: TreeState, seen: Array) -> str:

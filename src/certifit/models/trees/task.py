@@ -27,6 +27,11 @@ from certifit.runtime import check_memory, core, memory_limit, n_threads
 
 POWERS = {"gini": 0, "entropy": 0, "squared_error": 2, "poisson": 1}  # of the unit of y in an impurity
 LEAST_UNIT = 2.0**-1000  # of an impurity
+LEAST_WEIGHT = 1e-290  # of a row, in units of the weights: float64 holds fewer digits of smaller ones
+FAR_WEIGHTS = (
+    "the weights of the rows span more powers of ten than float64 can add up beside each other. Give rows whose weight "
+    "is nothing beside the others the weight 0."
+)
 FAR = 2.0**100  # of a weight from 1
 CLOSE = 2.0**-10  # numbers that differ by less, relative to their size, are measured from their middle
 BYTES_PER_VALUE = 8 + 8 + 4  # of a column in float64, its sorted entries, and those of subtrees
