@@ -11,6 +11,8 @@ namespace {
 using namespace nb::literals;
 using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using BlockDraws = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Nodes = NodeNumbersOf<int32_t>;  // forests have millions
+using Trees = TreeArraysOf<int32_t>;
 
 // Trees end to end.
 class ForestArrays {
@@ -61,7 +63,8 @@ class ForestArrays {
   static constexpr size_t most_room = size_t{1} << 28;
 
   size_t n_trees_, width_, n_added_ = 0;
-  std::vector<int64_t> ends_{0}, feature_, left_;
+  std::vector<int64_t> ends_{0};
+  std::vector<int32_t> feature_, left_;
   std::vector<double> threshold_, values_, gains_;
   std::vector<uint8_t> is_missing_left_;
   std::vector<uint64_t> words_;
@@ -113,8 +116,8 @@ std::optional<RankedTree> as_they_are(const std::vector<Step>&) { return std::nu
 // Arrays of a forest, checked and as rows walk through them. compressed(steps): the tree for rows of ranks, if any; the
 // forest has such trees, or where one has none all as they are.
 template <class Compressed>
-ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Matrix& values, size_t n_columns,
-                           Crew& crew, Compressed compressed) {
+ForestPaths checked_forest(const Places& ends, const Trees& trees, const Matrix& values, size_t n_columns, Crew& crew,
+                           Compressed compressed) {
   const size_t n = trees.left.shape(0), n_trees = ends.shape(0) - 1;
   check(ends.shape(0) > 1 && ends.data()[0] == 0 && ends.data()[n_trees] == static_cast<int64_t>(n),
         "ends do not span the nodes");
@@ -158,11 +161,10 @@ ForestPaths checked_forest(const Places& ends, const TreeArrays& trees, const Ma
   return forest;
 }
 
-nb::object forest_means_py(nb::list x, Places ends, Places feature, Places left, Vector threshold,
-                           Flags is_missing_left, std::optional<Flags> n_levels, std::optional<LevelSets> sets,
-                           Matrix values, int threads) {
+nb::object forest_means_py(nb::list x, Places ends, Nodes feature, Nodes left, Vector threshold, Flags is_missing_left,
+                           std::optional<Flags> n_levels, std::optional<LevelSets> sets, Matrix values, int threads) {
   HeldRows held(x);
-  const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
+  const Trees trees{feature, left, threshold, is_missing_left, n_levels, sets};
   const size_t shape[2] = {held.rows.n_rows, values.shape(1)};
   Means means = run(threads, [&](Crew& crew) {
     ForestPaths forest = checked_forest(ends, trees, values, held.rows.n_columns, crew, as_they_are);
@@ -179,14 +181,14 @@ nb::object check_arrays(ForestCheck&& found, size_t width) {
 }
 
 // edges: of bins; where every threshold is one of them, rows are led by their ranks, which takes less memory.
-nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, Places ends, Places feature, Places left,
+nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, Places ends, Nodes feature, Nodes left,
                            Vector threshold, Flags is_missing_left, std::optional<Flags> n_levels,
                            std::optional<LevelSets> sets, Matrix values, size_t n_classes, uint64_t seed, int threads,
                            std::optional<nb::list> edges) {
   HeldRows held(x);
   const Rows& rows = held.rows;
   check_labelled(rows.n_rows, y, weight, n_classes);
-  const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
+  const Trees trees{feature, left, threshold, is_missing_left, n_levels, sets};
   check_size("columns of values", values.shape(1), n_classes > 0 ? n_classes : 1);
   const Edges known = edges ? checked_edges(*edges, rows.n_columns) : Edges{};
   ColumnRules columns;
@@ -219,7 +221,7 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
 // levels that nodes have met. Then per row the mean over the trees that did not draw it, and their number.
 nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_weighted, bool is_whole,
                                 BlockDraws block_draws, size_t first_block, Matrix sums, Vector mass, LevelSets seen,
-                                Places ends, Places feature, Places left, Vector threshold, Flags is_missing_left,
+                                Places ends, Nodes feature, Nodes left, Vector threshold, Flags is_missing_left,
                                 std::optional<Flags> n_levels, std::optional<LevelSets> sets, Matrix values,
                                 size_t n_classes, uint64_t seed, int threads) {
   const size_t n = ranks.shape(0), p = ranks.shape(1), width = n_classes > 0 ? n_classes : 1;
@@ -237,7 +239,7 @@ nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_we
   check(first_block < size_t{1} << 31, "first_block is out of range");
   for (size_t k = 0; k < block_draws.size(); ++k)
     check(block_draws.data()[k] < uint32_t{1} << 31, "draws are out of range");
-  const TreeArrays trees{feature, left, threshold, is_missing_left, n_levels, sets};
+  const Trees trees{feature, left, threshold, is_missing_left, n_levels, sets};
   ForestSums leaves{{sums.data(), sums.data() + sums.size()}, {mass.data(), mass.data() + mass.size()}, {}};
   leaves.seen.resize(seen.shape(0));
   for (size_t k = 0; k < leaves.seen.size(); ++k) std::copy_n(seen.data() + 4 * k, 4, leaves.seen[k].begin());

@@ -15,7 +15,7 @@ namespace {
 
 using namespace nb::literals;
 using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Indices = NodeNumbers;
+using Indices = NodeNumbersOf<int64_t>;
 using NodeNumbers32 = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of

@@ -8,12 +8,14 @@
 
 namespace certifit {
 
-using NodeNumbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class Number>
+using NodeNumbersOf = nb::ndarray<const Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using NodeFlags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using LevelSets = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-struct TreeArrays {
-  NodeNumbers feature, left;
+template <class Number>
+struct TreeArraysOf {
+  NodeNumbersOf<Number> feature, left;
   Vector threshold;
   NodeFlags is_missing_left;
   std::optional<NodeFlags> n_levels;
@@ -31,7 +33,7 @@ struct TreeArrays {
   }
 
   // The tree of the nodes [begin, end).
-  Paths checked(size_t begin, size_t end, size_t n_columns) const {
+  PathsOf<Number> checked(size_t begin, size_t end, size_t n_columns) const {
     check(begin < end && end <= left.shape(0), "a tree needs a node");
     const auto n = static_cast<int64_t>(end - begin);
     for (int64_t k = 0; k < n; ++k) {
@@ -54,5 +56,6 @@ struct TreeArrays {
             n_levels ? sets->data() : nullptr};
   }
 };
+using TreeArrays = TreeArraysOf<int64_t>;
 
 }  // namespace certifit

@@ -20,8 +20,15 @@ constexpr size_t few_rows = 1024;  // below it only bins that were met are looke
 
 struct Waiting {
   size_t node, depth, begin, end;
-  uint64_t key;  // of the columns that are tried
+  uint64_t key;       // of the columns that are tried
+  DrawCounts counts;  // of its rows, where these are records
   size_t size() const { return end - begin; }
+};
+
+// What a split sends to both sides; counts of records.
+struct Parted {
+  size_t n_left;
+  DrawCounts left, right;
 };
 
 // One tree at a time; what it needs is kept for the next tree.
@@ -53,17 +60,20 @@ class TreeGrower {
       if (plan_.n_classes <= 2) pack(start.units);
     }
     tree_.nodes.emplace_back();
-    std::vector<Waiting> open{{0, start.depth, 0, has_records_ ? records_.n_rows() : order_.size(), start.key}};
+    std::vector<Waiting> open{{0, start.depth, 0, has_records_ ? records_.n_rows() : order_.size(), start.key, {}}};
+    if (has_records_) open[0].counts = records_.sum(0, records_.n_rows());
     while (!open.empty()) {
-      if (!crew.keep_going()) throw Interrupted();
       const Waiting at = open.back();
+      const bool is_quick = has_records_ && at.size() < few_rows;  // it and all below: nobody is asked
+      if (!is_quick && !crew.keep_going()) throw Interrupted();
       open.pop_back();
       const BinSplit choice = choose(at);
       if (!choice.is_found) {
         if (plan_.n_classes == 0) node_values_[at.node] = mean_of(at);
         continue;
       }
-      const size_t middle = at.begin + part(at, choice), left = tree_.nodes.size();
+      const Parted sides = part(at, choice);
+      const size_t middle = at.begin + sides.n_left, left = tree_.nodes.size();
       tree_.nodes.resize(left + 2);
       Node& node = tree_.nodes[at.node];
       node.feature = static_cast<int32_t>(choice.feature);
@@ -78,8 +88,8 @@ class TreeGrower {
       }
       node.is_missing_left = choice.is_missing_left;
       node.decrease = choice.gain;
-      open.push_back({left + 1, at.depth + 1, middle, at.end, child_key(at.key, true)});
-      open.push_back({left, at.depth + 1, at.begin, middle, child_key(at.key, false)});
+      open.push_back({left + 1, at.depth + 1, middle, at.end, child_key(at.key, true), sides.right});
+      open.push_back({left, at.depth + 1, at.begin, middle, child_key(at.key, false), sides.left});
     }
     keep_leaves();
     return std::move(tree_);
@@ -107,8 +117,7 @@ class TreeGrower {
     node_values_.resize(tree_.nodes.size() * width);
     double* values = node_values_.data() + at.node * width;
     if (has_records_) {
-      node_counts_ = records_.sum(at.begin, at.end);
-      const double mass = DrawCountsRead{}.mass(node_counts_), second = DrawCountsRead{}.sum(node_counts_);
+      const double mass = DrawCountsRead{}.mass(at.counts), second = DrawCountsRead{}.sum(at.counts);
       values[0] = (mass - second) / mass;
       values[1] = second / mass;
       return second == 0 || second == mass;
@@ -168,7 +177,7 @@ class TreeGrower {
   // packed sums are but for a power of two.
   BinSplit choose_by_counts(const Waiting& at) {
     constexpr DrawCountsRead read;
-    const SquaredCut gain{read.sum(node_counts_), read.mass(node_counts_), 2.0};
+    const SquaredCut gain{read.sum(at.counts), read.mass(at.counts), 2.0};
     BinSplit best;
     for (size_t n_tried = 0; n_tried < plan_.n_tried && columns_.n_left() > 0;) {
       size_t tried[Records::most_at_once], n = 0;
@@ -257,12 +266,15 @@ class TreeGrower {
     return class_split(plan_, counts_.data(), j, met_bins_, node_cell_.data(), work_);
   }
 
-  // Rows of the left side first, both sides in their order. How many go left.
-  size_t part(const Waiting& at, const BinSplit& choice) {
+  // Rows of the left side first, both sides in their order.
+  Parted part(const Waiting& at, const BinSplit& choice) {
     const uint8_t* codes = bins_.column(choice.feature);
     bool goes_left[n_bins];
     sides_of(choice, plan_.columns.is_levels(choice.feature), goes_left);
-    if (has_records_) return records_.part(at.begin, at.end, choice.feature, goes_left);
+    if (has_records_) {
+      const DrawCounts left = records_.part(at.begin, at.end, choice.feature, goes_left);
+      return {DrawCountsRead{}.rows(left), left, {at.counts.word - left.word}};
+    }
     scratch_.resize(std::max(scratch_.size(), at.size()));
     size_t n_left = 0, n_right = 0;
     for (size_t k = at.begin; k < at.end; ++k) {
@@ -274,7 +286,7 @@ class TreeGrower {
       n_right += !left;
     }
     std::copy_n(scratch_.data(), n_right, order_.data() + at.begin + n_left);
-    return n_left;
+    return {n_left, {}, {}};
   }
 
   void keep_leaves() {
@@ -298,7 +310,6 @@ class TreeGrower {
   ForestTree tree_;
   Records records_;
   bool has_records_ = false;
-  DrawCounts node_counts_;
   std::vector<DrawCounts> counts_of_;
   ColumnDraws columns_;
   std::vector<Cell> cells_, terms_;

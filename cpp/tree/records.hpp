@@ -23,8 +23,13 @@ struct DrawCounts {
 struct DrawCountsRead {
   static constexpr int bits = 21;
   static constexpr uint64_t mask = (uint64_t{1} << bits) - 1;
-  double sum(const DrawCounts& cell) const { return static_cast<double>(cell.word >> (2 * bits)); }
-  double mass(const DrawCounts& cell) const { return static_cast<double>((cell.word >> bits) & mask); }
+  // Signed numbers are converted without a branch.
+  double sum(const DrawCounts& cell) const {
+    return static_cast<double>(static_cast<int64_t>(cell.word >> (2 * bits)));
+  }
+  double mass(const DrawCounts& cell) const {
+    return static_cast<double>(static_cast<int64_t>((cell.word >> bits) & mask));
+  }
   size_t rows(const DrawCounts& cell) const { return cell.word & mask; }
 };
 
@@ -100,50 +105,86 @@ class Records {
   // Counts of some columns of the rows of a node, and the bins that they have rows in. cells: n_bins for each column,
   // all of them empty.
   void add(size_t begin, size_t end, const size_t* columns, size_t n_columns, DrawCounts* cells, MetBins* met) const {
-    const bool is_few = end - begin < few_rows;
-    uint64_t seen[most_at_once][4] = {};
-    for (const uint8_t* row = at(begin); row != at(end); row += stride_) {
-      const DrawCounts one = term(row);
-      for (size_t k = 0; k < n_columns; ++k) {
-        const uint8_t code = row[columns[k]];
-        cells[k * n_bins + code] += one;
-        if (is_few) seen[k][code >> 6] |= uint64_t{1} << (code & 63);
-      }
-    }
-    for (size_t k = 0; k < n_columns; ++k) {
-      met[k].n = 0;
-      if (is_few) {
-        for (size_t word = 0; word < 4; ++word)
-          for (uint64_t left = seen[k][word]; left != 0; left &= left - 1)
-            met[k].bins[met[k].n++] = static_cast<uint8_t>(64 * word + static_cast<size_t>(std::countr_zero(left)));
-      } else {
-        for (size_t bin = 0; bin < n_bins; ++bin)
-          if (cells[k * n_bins + bin].word != 0) met[k].bins[met[k].n++] = static_cast<uint8_t>(bin);
-      }
-    }
+    with_number<most_at_once>(n_columns, [&](auto n) { add_some<n.value>(begin, end, columns, cells, met); });
   }
 
-  // Rows of the left side first; how many there are.
-  size_t part(size_t begin, size_t end, size_t column, const bool* goes_left) {
+  // Rows of the left side first; what these count.
+  DrawCounts part(size_t begin, size_t end, size_t column, const bool* goes_left) {
     scratch_.resize(std::max(scratch_.size(), (end - begin) * stride_));
-    uint8_t *left = at(begin), *right = scratch_.data();
-    for (const uint8_t* row = at(begin); row != at(end); row += stride_) {
-      const bool is_left = goes_left[row[column]];
-      for (size_t c = 0; c < stride_; c += RecordTable::chunk) {
-        uint64_t two[2];
-        std::memcpy(two, row + c, sizeof two);
-        std::memcpy(left + c, two, sizeof two);
-        std::memcpy(right + c, two, sizeof two);
-      }
-      left += is_left ? stride_ : 0;
-      right += is_left ? 0 : stride_;
-    }
-    std::memcpy(left, scratch_.data(), static_cast<size_t>(right - scratch_.data()));
-    return static_cast<size_t>(left - at(begin)) / stride_;
+    DrawCounts counts;
+    with_number<n_chunks_of_most>(stride_ / RecordTable::chunk,
+                                  [&](auto n) { counts = part_some<n.value>(begin, end, column, goes_left); });
+    return counts;
   }
 
  private:
   static constexpr size_t few_rows = 256;  // below it bins are marked as they are met, above it all are looked at
+  static constexpr size_t n_chunks_of_most = (RecordTable::most_columns + 2) / RecordTable::chunk;
+
+  // f of a number from 1 to `most` that the compiler knows.
+  template <size_t most, class F>
+  static void with_number(size_t n, F f) {
+    if constexpr (most > 0) {
+      if (n == most) return f(std::integral_constant<size_t, most>{});
+      with_number<most - 1>(n, f);
+    }
+  }
+
+  template <size_t n_columns>
+  void add_some(size_t begin, size_t end, const size_t* columns, DrawCounts* cells, MetBins* met) const {
+    size_t column[n_columns];
+    std::copy_n(columns, n_columns, column);
+    if (end - begin >= few_rows) {
+      for (const uint8_t* row = at(begin); row != at(end); row += stride_) {
+        const DrawCounts one = term(row);
+        for (size_t k = 0; k < n_columns; ++k) cells[k * n_bins + row[column[k]]] += one;
+      }
+      for (size_t k = 0; k < n_columns; ++k) {
+        size_t n = 0;
+        for (size_t bin = 0; bin < n_bins; ++bin) {
+          met[k].bins[n] = static_cast<uint8_t>(bin);
+          n += cells[k * n_bins + bin].word != 0;
+        }
+        met[k].n = n;
+      }
+      return;
+    }
+    uint64_t seen[n_columns][4] = {};
+    for (const uint8_t* row = at(begin); row != at(end); row += stride_) {
+      const DrawCounts one = term(row);
+      for (size_t k = 0; k < n_columns; ++k) {
+        const uint8_t code = row[column[k]];
+        cells[k * n_bins + code] += one;
+        seen[k][code >> 6] |= uint64_t{1} << (code & 63);
+      }
+    }
+    for (size_t k = 0; k < n_columns; ++k) {
+      size_t n = 0;
+      for (size_t word = 0; word < 4; ++word)
+        for (uint64_t left = seen[k][word]; left != 0; left &= left - 1)
+          met[k].bins[n++] = static_cast<uint8_t>(64 * word + static_cast<size_t>(std::countr_zero(left)));
+      met[k].n = n;
+    }
+  }
+
+  template <size_t n_chunks>
+  DrawCounts part_some(size_t begin, size_t end, size_t column, const bool* goes_left) {
+    constexpr size_t stride = n_chunks * RecordTable::chunk;
+    uint8_t *left = at(begin), *right = scratch_.data();
+    DrawCounts counts;
+    for (const uint8_t *row = left, *last = at(end); row != last; row += stride) {
+      const uint64_t is_left = goes_left[row[column]];
+      counts.word += term(row).word & -is_left;
+      uint64_t whole[stride / 8];
+      std::memcpy(whole, row, stride);
+      std::memcpy(left, whole, stride);
+      std::memcpy(right, whole, stride);
+      left += stride & -is_left;
+      right += stride & (is_left - 1);
+    }
+    std::memcpy(left, scratch_.data(), static_cast<size_t>(right - scratch_.data()));
+    return counts;
+  }
 
   const uint8_t* at(size_t row) const { return bytes_.data() + row * stride_; }
   uint8_t* at(size_t row) { return bytes_.data() + row * stride_; }

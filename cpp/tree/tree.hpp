@@ -124,15 +124,17 @@ struct GrownTree {
 GrownTree grow_exact(const TreeRows& rows, Criterion criterion, size_t n_classes, const Stops& stops,
                      const ColumnRules& columns, Crew& crew);
 
-// The part of a tree that leads a row to its leaf; children lie behind their parents.
-struct Paths {
+// The part of a tree that leads a row to its leaf; children lie behind their parents. Number: of columns and nodes.
+template <class Number>
+struct PathsOf {
   size_t n_nodes;
-  const int64_t *feature, *left;
+  const Number *feature, *left;
   const double* threshold;
   const uint8_t* is_missing_left;
   const uint8_t* n_levels = nullptr;  // by column, 0 where it is no category; null: none is one
   const uint64_t* sets = nullptr;     // four words each
 };
+using Paths = PathsOf<int64_t>;
 
 // Rows of all columns, dense and thin ones in their places.
 class WholeRows {
@@ -169,7 +171,16 @@ struct Step {
   }
 };
 
-std::vector<Step> steps_of(const Paths& paths);
+template <class Number>
+std::vector<Step> steps_of(const PathsOf<Number>& paths) {
+  std::vector<Step> steps(paths.n_nodes);
+  for (size_t k = 0; k < paths.n_nodes; ++k) {
+    const bool is_leaf = paths.left[k] == 0;
+    steps[k] = {paths.threshold[k], static_cast<int32_t>(paths.left[k]),
+                is_leaf ? 0 : static_cast<uint32_t>(paths.feature[k]) & 0x7fffffffu, paths.is_missing_left[k] != 0};
+  }
+  return steps;
+}
 
 // A row is its values, or their ranks among some thresholds, 255 of missing ones.
 inline double value_of(double x) { return x; }

@@ -47,16 +47,6 @@ bool has_infinity(const double* row, size_t n_columns) {
 
 }  // namespace
 
-std::vector<Step> steps_of(const Paths& paths) {
-  std::vector<Step> steps(paths.n_nodes);
-  for (size_t k = 0; k < paths.n_nodes; ++k) {
-    const bool is_leaf = paths.left[k] == 0;
-    steps[k] = {paths.threshold[k], static_cast<int32_t>(paths.left[k]),
-                is_leaf ? 0 : static_cast<uint32_t>(paths.feature[k]) & 0x7fffffffu, paths.is_missing_left[k] != 0};
-  }
-  return steps;
-}
-
 Walk walk_rows(const Rows& rows, const Paths& paths, bool with_ranges, Crew& crew) {
   // Every block has ranges of its own: a few blocks are enough.
   const size_t size = with_ranges ? std::max(block_rows, (rows.n_rows + 15) / 16) : block_rows;

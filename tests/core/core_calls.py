@@ -687,25 +687,27 @@ def _(rng: Rng) -> Arguments:
     return {**_grown(rng)[0], **draws, **stops}
 
 
-def _two_trees(d: int, width: int) -> Arguments:
-    """A tree of a split, where there is a column, and one of a leaf."""
+def _two_trees(d: int, width: int, number: type = np.int64) -> Arguments:
+    """A tree of a split, where there is a column, and one of a leaf. number: of columns and nodes."""
     feature, left = ([0, -1, -1, -1], [1, 0, 0, 0]) if d else ([-1, -1], [0, 0])
     nodes = {"threshold": np.zeros(len(left)), "is_missing_left": np.zeros(len(left), np.uint8)}
     ends, values = np.array([0, len(left) - 1, len(left)]), np.ones((left.count(0), width))
-    return {"ends": ends, "feature": np.array(feature), "left": np.array(left), **nodes, "values": values}
+    numbers = {"feature": np.array(feature, number), "left": np.array(left, number)}
+    return {"ends": ends, **numbers, **nodes, "values": values}
 
 
 @call("forest_means")
 def _(rng: Rng) -> Arguments:
     x, _, d = rows(rng)
-    return {"x": x, **_two_trees(d, 2), "n_levels": None, "sets": None, "threads": threads(rng)}
+    return {"x": x, **_two_trees(d, 2, np.int32), "n_levels": None, "sets": None, "threads": threads(rng)}
 
 
 @call("check_forest")
 def _(rng: Rng) -> Arguments:
     grown, d = _grown(rng)
     edges = maybe(rng, [rng.choice([0.0, 1.0], size=1) for _ in range(d)])
-    return {**grown, **_two_trees(d, max(grown["n_classes"], 1)), "n_levels": None, "sets": None, "edges": edges}
+    trees = _two_trees(d, max(grown["n_classes"], 1), np.int32)
+    return {**grown, **trees, "n_levels": None, "sets": None, "edges": edges}
 
 
 @call("boosting_rows")
@@ -936,7 +938,8 @@ def _(rng: Rng) -> Arguments:
 @call("check_forest_part")
 def _(rng: Rng) -> Arguments:
     codes, rest = _coded(rng)
-    trees = _two_trees(codes.shape[1], max(rest["n_classes"], 1)) | {"n_levels": None, "sets": None, "seed": 7}
+    trees = _two_trees(codes.shape[1], max(rest["n_classes"], 1), np.int32)
+    trees |= {"n_levels": None, "sets": None, "seed": 7}
     target = {name: rest[name] for name in ("y", "weight", "n_classes", "threads")}
     n_blocks = -(-len(codes) // 2**14)
     return {

@@ -343,7 +343,7 @@ class _Arrays:
     n_sets: int = 0
 
     def __post_init__(self) -> None:
-        self.feature, self.left = np.full(self.n_nodes, -1, dtype=np.int64), np.zeros(self.n_nodes, dtype=np.int64)
+        self.feature, self.left = np.full(self.n_nodes, -1, dtype=np.int32), np.zeros(self.n_nodes, dtype=np.int32)
         self.threshold, self.gain = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
         self.is_missing_left = np.zeros(self.n_nodes, dtype=np.uint8)
         self.values = np.zeros((self.n_nodes, self.width))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certifit.models.file_checks import NEAR
 from certifit.models.forest.state import ForestState
@@ -85,8 +86,14 @@ def _value_problems(content: Content) -> Iterator[Problems]:
 
 
 def _history(content: Content) -> list[dict[str, float]]:
-    names = ("ends", "feature", "left", "threshold", "is_missing_left", "values", "gains")
-    return ForestState(**{name: content.arrays[f"forest.{name}"] for name in names}).history()
+    names = ("ends", "threshold", "is_missing_left", "values", "gains")
+    state = ForestState(**{name: content.arrays[f"forest.{name}"] for name in names}, **_nodes(content))
+    return state.history()
+
+
+def _nodes(content: Content) -> dict[str, NDArray[np.int32]]:
+    """Columns and children, half as large as in the file: a forest has millions of nodes."""
+    return {name: content.arrays[f"forest.{name}"].astype(np.int32) for name in ("feature", "left")}
 
 
 def _show(content: Content) -> Shown:
@@ -101,8 +108,8 @@ def _arrays(width: str) -> dict[str, Array]:
 
     return {
         "forest.ends": array("ends", ("s",), "int64"),
-        "forest.feature": array("feature", ("n",), "int64"),
-        "forest.left": array("left", ("n",), "int64"),
+        "forest.feature": Array(("n",), "int64", get=lambda model: model.forest_.feature.astype(np.int64)),
+        "forest.left": Array(("n",), "int64", get=lambda model: model.forest_.left.astype(np.int64)),
         "forest.threshold": array("threshold", ("n",), infinite=True),
         "forest.is_missing_left": array("is_missing_left", ("n",), "uint8"),
         "forest.values": array("values", ("l", width)),
@@ -130,7 +137,9 @@ _FOREST = Record(
     },
     objects={
         "certificate_": Object("models.forest.certificate:ForestCertificate"),
-        "forest_": Object("models.forest.state:ForestState", lambda content: stored_levels(content, "forest")),
+        "forest_": Object(
+            "models.forest.state:ForestState", lambda content: {**_nodes(content), **stored_levels(content, "forest")}
+        ),
     },
     derived={"history_": _history},
     sizes=(
