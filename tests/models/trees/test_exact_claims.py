@@ -1,4 +1,4 @@
-"""What certificates of trees, forests and AdaBoost state, beside sums of fractions: weights far apart, ties, draws."""
+"""What certificates of trees and their ensembles state, beside sums of fractions: weights far apart, ties, draws."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import copy
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -151,3 +153,49 @@ def test_a_leaf_of_a_forest_moved_by_the_last_digits_is_refused():
     model = cf.RandomForestRegressor(5).fit(X, y)
     other = changed(model, "forest_", values=model.forest_.values + 1e-9 * np.abs(model.forest_.values))
     assert model.certificate_.holds and not other.certify(X, y).holds
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e3, 1e12, 1e20])
+@pytest.mark.parametrize("of_classes", [True, False])
+def test_what_rounding_excuses_in_a_forest_does_not_grow_with_weights(of_classes, size):
+    X, y, _, rng = rows_of(1, of_classes)
+    weight = size * rng.uniform(0.5, 1.0, len(y))
+    weight[0] = min(size, 0.5)  # not whole, and at 1e20 the sum of all is: there are as many draws as rows
+    kind = cf.RandomForestClassifier if of_classes else cf.RandomForestRegressor
+    model = kind(5).fit(X, y, weight)
+    other = changed(model, "forest_", values=model.forest_.values * (1 + 1e-9))
+    assert model.certificate_.holds and not other.certify(X, y, weight).holds
+
+
+def test_whole_weights_are_draws_and_too_many_are_refused():
+    X, y, _, _ = rows_of(1, of_classes=False)
+    with pytest.raises(ValueError, match="2\\^31 draws"):
+        cf.RandomForestRegressor(5).fit(X, y, np.full(len(y), 2.0**31))
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.5])
+@pytest.mark.parametrize("size", [None, 1e-300, 1e-40, 1e12, 1e300])
+def test_leaves_of_boosting_are_those_of_fractions(size, l2):
+    X, y, _, rng = rows_of(3, of_classes=False)
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    weight = None if size is None else size * rng.uniform(0.1, 1.0, len(y))
+    model = cf.GradientBoostingRegressor(3, min_samples_leaf=2, max_leaf_nodes=4, l2=l2).fit(X, y, weight)
+    assert model.certificate_.holds
+    state, targets = model.boosting_, fractions(y)
+    mass = [Fraction(1)] * len(y) if weight is None else fractions(weight)
+    scores = fractions(np.repeat(state.start, len(y)))
+    allowed = 64 * len(y) * ROUNDING * max(map(abs, targets))
+    for begin, end in pairwise(state.ends.tolist()):
+        names = ("left", "feature", "threshold", "is_missing_left")
+        tree = SimpleNamespace(**{name: getattr(state, name)[begin:end] for name in names})
+        tree.is_of_levels = np.zeros(end - begin, dtype=bool)
+        leaves = [path(tree, row)[-1] for row in X]
+        for leaf in set(leaves):
+            here = [i for i, other in enumerate(leaves) if other == leaf]
+            slope = sum(mass[i] * (scores[i] - targets[i]) for i in here)
+            step = -Fraction(model.learning_rate) * slope / (sum(mass[i] for i in here) + Fraction(l2))
+            assert abs(Fraction(float(state.value[begin + leaf])) - step) <= allowed
+        scores = [s + Fraction(float(state.value[begin + leaf])) for s, leaf in zip(scores, leaves, strict=True)]
+    leaf = int(np.flatnonzero(state.left == 0)[0])
+    other = changed(model, "boosting_", value=nudged(state.value, leaf, 1e-9 * np.abs(y).max()))
+    assert not other.certify(X, y, weight).holds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -74,6 +74,8 @@ class BoostingTask(GatheredRows):
         rules = ColumnRules(n_levels=settings.categories)
         self.settings, self.family, self.parameters = settings, family, loss
         super().__init__(source, n_classes, rules, is_passed=True)
+        l2 = min(settings.l2 / self.weight_unit, float(np.finfo(np.float64).max))  # beside curvatures in that unit
+        self.settings = replace(settings, l2=l2)
         if not n_classes:
             self._check_target()
 

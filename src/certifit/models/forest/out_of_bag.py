@@ -17,12 +17,11 @@ NOTHING = Moments(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class OutOfBag:
-    """Errors of some rows. total: their weight. Of those that a tree did not draw: n_rows, most: the largest weight.
+    """Errors of the rows that a tree did not draw. most: the largest weight; loss: the sum of weight times error.
 
-    moments: of their weights and errors; loss: the sum of weight times error.
+    moments: of their weights and errors.
     """
 
-    total: float = 0.0
     n_rows: int = 0
     most: float = 0.0
     loss: float = 0.0
@@ -30,9 +29,8 @@ class OutOfBag:
 
     def __add__(self, other: OutOfBag) -> OutOfBag:
         return OutOfBag(
-            self.total + other.total, self.n_rows + other.n_rows, max(self.most, other.most), self.loss + other.loss,
-            self.moments + other.moments,
-        )  # fmt: skip
+            self.n_rows + other.n_rows, max(self.most, other.most), self.loss + other.loss, self.moments + other.moments
+        )
 
     def error(self, is_of_classes: bool, is_weighted: bool) -> tuple[float | None, float | None, float | None]:
         """The mean error and a 95 % interval: Wilson's of shares, the normal one of squares. None without rows."""
@@ -53,12 +51,10 @@ def out_of_bag(before: OutOfBag, means: Array, n_trees: Array, y: Array, weight:
         rows = slice(begin, begin + BLOCK)
         is_out = n_trees[rows] > 0
         mass, said, target = weight[rows][is_out], means[rows][is_out], y[rows][is_out]
-        block = OutOfBag(float(weight[rows].sum()))
         if len(mass):
             loss = (said.argmax(axis=1) != target).astype(np.float64) if n_classes else np.square(said[:, 0] - target)
             total, weighted = float(mass.sum()), float((mass * loss).sum())
             mean = weighted / total
             spread = float((mass * np.square(loss - mean)).sum())
-            block = OutOfBag(block.total, len(mass), float(mass.max()), weighted, Moments(total, mean, spread))
-        before = before + block
+            before += OutOfBag(len(mass), float(mass.max()), weighted, Moments(total, mean, spread))
     return before
