@@ -2,6 +2,8 @@
 // the thread, and block sums are added in a binary tree by block number: any number of threads gives the same bits.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -88,6 +90,67 @@ class Workshop {
   std::condition_variable awake_;
 };
 
+// Threads without a workshop. One stays a moment after its call, for the next is often near (a round of boosting is two
+// calls), and to start a thread takes as long as a short loop.
+class Idle {
+ public:
+  // A thread that waits is called to the workshop, or one is started.
+  static void call(std::shared_ptr<Workshop> shop) {
+    Idle& idle = of_this_process();
+    {
+      std::lock_guard<std::mutex> hold(idle.lock_);
+      if (Seat* seat = idle.first_) {
+        idle.first_ = seat->next;
+        seat->shop = std::move(shop);
+        return seat->called.notify_one();  // with the lock held: a thread takes it before its seat is gone
+      }
+    }
+    std::thread([&idle, shop = std::move(shop)]() mutable { idle.stay(std::move(shop)); }).detach();
+  }
+
+ private:
+  struct Seat {
+    std::shared_ptr<Workshop> shop;
+    std::condition_variable called;
+    Seat* next = nullptr;
+  };
+
+  // Never destroyed: threads may wait there while the process ends. A forked process has none of them.
+  static Idle& of_this_process() {
+    static std::atomic<Idle*> here{nullptr};
+    Idle* idle = here.load();
+    if (idle && idle->process_ == getpid()) return *idle;
+    Idle* fresh = new Idle;
+    if (here.compare_exchange_strong(idle, fresh)) return *fresh;
+    delete fresh;
+    return *idle;
+  }
+
+  void stay(std::shared_ptr<Workshop> shop) {
+    Seat seat;
+    do {
+      shop->help();
+      shop.reset();
+    } while ((shop = next_shop(seat)));
+  }
+
+  // None where no call came in time: the seat is then given up.
+  std::shared_ptr<Workshop> next_shop(Seat& seat) {
+    std::unique_lock<std::mutex> hold(lock_);
+    seat.next = std::exchange(first_, &seat);
+    if (!seat.called.wait_for(hold, std::chrono::milliseconds(5), [&] { return seat.shop != nullptr; })) {
+      Seat** place = &first_;
+      while (*place != &seat) place = &(*place)->next;
+      *place = seat.next;
+    }
+    return std::move(seat.shop);
+  }
+
+  const pid_t process_ = getpid();
+  std::mutex lock_;
+  Seat* first_ = nullptr;  // of a list of those that wait
+};
+
 // The calling thread asks `poll` now and then whether to stop (Ctrl-C); the others only look at the flag.
 class Crew {
  public:
@@ -143,7 +206,7 @@ class Crew {
   // that has not begun yet must not hold up the end, and all that it touches is the workshop.
   void hire(size_t n_helpers) {
     try {
-      for (; n_helpers_ < n_helpers; ++n_helpers_) std::thread([shop = workshop_] { shop->help(); }).detach();
+      for (; n_helpers_ < n_helpers; ++n_helpers_) Idle::call(workshop_);
     } catch (const std::system_error&) {
       // The system gives no more threads: those already started and this one do the work.
     }
