@@ -225,7 +225,7 @@ FILES = (
     Awkward("month_first.csv", "01/31/2024", _dates("{m}/{d}/{y}")),
     Awkward("sentinel.csv", "-999 for missing", _sentinel),
     Awkward("ends.csv", "three kinds of line ends", _lines(_mixed_ends)),
-    Awkward("sep.csv", "sep=; on top, as Excel likes it", _lines(lambda text: "sep=;\n" + text.replace(",", ";"))),
+    Awkward("sep.csv", "`sep=;` on top, as Excel likes it", _lines(lambda text: "sep=;\n" + text.replace(",", ";"))),
     Awkward("cells.csv", "commas and line ends within quoted cells",
             _lines(lambda text: text.replace("centre", '"the ""old"" centre,\nby the river"'))),
     Awkward("swiss.csv", "4'217.30", lambda path: _plain(

@@ -206,7 +206,7 @@ def test_pages_of_tables_render(model):
 
 def test_five_hundred_levels_stay_below_one_megabyte_and_are_cut_with_a_count():
     rng = np.random.default_rng(2)
-    n_rows = 10_000
+    n_rows = 5_000
     levels = np.array([f"a level with a long name, number {k}" for k in range(500)])
     columns = {f"c{j}": levels[rng.integers(0, 500, n_rows)] for j in range(2)}
     _, _, context = context_of(

@@ -12,7 +12,7 @@ from certifit.report.what_decides import spoken
 
 # A longer table of coefficients is left to the report.
 MOST_COEFFICIENTS = 20
-NAME_WIDTH = 28
+NAME_WIDTH = 30  # the longest name of a model has 29
 MOST_STEPS = 16
 MOST_CLASSES = 10
 MOST_DECIDING = 8

@@ -28,7 +28,7 @@ def draw_leaders(context: dict[str, Any]) -> str:
     if len(rows) < 2:
         return ""
     ends = [row["error"] + sign * (row["standard_error"] or 0.0) for row in rows for sign in (-1, 1)]
-    longest = max(len(text.visible(_name(row), 26)) for row in rows)
+    longest = max(len(text.visible(_name(row), 30)) for row in rows)
     bottom = 14 + MODEL_ROW * len(rows)
     frame = svg.Frame(
         svg.widened((min(ends), max(ends)), 0.06), (float(len(rows)) - 0.5, -0.5),
@@ -74,7 +74,7 @@ def _model_row(frame: svg.Frame, k: int, row: dict[str, Any]) -> str:
     return (
         f"<g><title>{svg.escape(tip)}</title>"
         f'<text class="name" x="{frame.left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">'
-        f"{svg.escape(_name(row), 26)}</text>"
+        f"{svg.escape(_name(row), 30)}</text>"
         f'<path class="whisker" d="M{low:.1f} {y:.1f}H{high:.1f}"/>{mark}</g>'
     )
 
