@@ -20,7 +20,7 @@ from certifit.data.columns import Array
 from certifit.data.parts import Part, Parts
 from certifit.models.forest.draws import BLOCK, DrawnRows, Draws, drawn_rows
 from certifit.models.forest.state import ForestTask
-from certifit.models.trees.in_parts import ALL_BINS, BYTES_PER_ROW, LEAST_ROWS, NUMBERS, SHARE
+from certifit.models.trees.in_parts import ALL_BINS, BYTES_PER_ROW, LEAST_ROWS, NUMBERS, SHARE, BinSplit, paths_of
 from certifit.runtime import core, memory_limit, n_threads
 
 READS = ("codes", "y", "weight")
@@ -43,17 +43,11 @@ class ForestPlan:
 
 
 @dataclass(frozen=True)
-class _Split:
-    """The best split of a node, as the core gives it. shares: of the classes in the node; keys: of both sides."""
+class _Split(BinSplit):
+    """And what a forest asks of a node. shares: of the classes in it; keys: of both sides."""
 
-    is_found: bool
-    feature: int
-    bin: int
-    is_missing_left: bool
-    left_rows: int
     gain: float
     shares: Array
-    levels: Array
     keys: tuple[int, int]
 
 
@@ -213,7 +207,8 @@ class _Growth:
             numbers = [number for other, number in nodes if other is tree]
             slots = np.full(len(tree.nodes), -1, dtype=np.int32)
             slots[numbers] = np.arange(len(numbers))
-            out.append(_Wanted(tree.number, tree.sizes, _paths(self.plan, tree.nodes), slots))
+            splits, left = [node.split for node in tree.nodes], [node.left for node in tree.nodes]
+            out.append(_Wanted(tree.number, tree.sizes, paths_of(splits, left, self.plan.n_levels), slots))
         return out
 
     def _histograms(self, nodes: list[Named]) -> Array:
@@ -272,23 +267,6 @@ def _sizes(part: Part, draws: Draws, n_classes: int, centre: float) -> Array:
     """Trees x blocks x what units follow from."""
     trees = range(draws.first_tree, draws.first_tree + len(draws.of_blocks))
     return np.array([core.forest_sizes(part["y"], draws.of(part, tree), n_classes, centre) for tree in trees])
-
-
-def _paths(plan: ForestPlan, nodes: list[_Node]) -> tuple[Array, ...]:
-    """What leads rows through the tree so far, as the core takes it."""
-    feature, left, bins = (np.zeros(len(nodes), dtype=np.int64) for _ in range(3))
-    is_missing_left = np.zeros(len(nodes), dtype=np.uint8)
-    sets: list[Array] = []
-    for number, node in enumerate(nodes):
-        if not node.left:
-            continue
-        assert node.split is not None
-        feature[number], left[number] = node.split.feature, node.left
-        bins[number], is_missing_left[number] = node.split.bin, node.split.is_missing_left
-        if plan.is_of_levels(feature[number : number + 1])[0]:
-            bins[number] = len(sets)
-            sets.append(node.split.levels)
-    return feature, left, bins, is_missing_left, np.array(sets, dtype=np.uint64).reshape(-1, 4)
 
 
 def _led(part: Part, plan: ForestPlan, draws: Array, wanted: _Wanted) -> Array:

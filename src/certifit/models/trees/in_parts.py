@@ -9,6 +9,7 @@ at a time, and their subtrees are grown at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,22 +34,28 @@ READS = ("codes", "y", "weight", "node")
 
 
 @dataclass(frozen=True)
-class _Split:
-    """What a node is, and its best split, as the core gives them (cpp/tree/levels.hpp)."""
+class BinSplit:
+    """The best split of a node, by the number of a bin, as the core gives it. levels: that go left, as bits."""
 
     is_found: bool
-    is_exact: bool
     feature: int
     bin: int
     is_missing_left: bool
     left_rows: int
+    levels: Array
+
+
+@dataclass(frozen=True)
+class _Split(BinSplit):
+    """What a node is besides (cpp/tree/levels.hpp)."""
+
+    is_exact: bool
     left_value: float
     right_value: float
     weight: float
     impurity: float
     decrease: float
     values: Array
-    levels: Array
 
 
 @dataclass
@@ -248,21 +255,25 @@ def _best_split(plan: TreePlan, node: _Node) -> _Split:
     return _Split(**found)
 
 
-def _paths(plan: TreePlan, nodes: list[_Node]) -> tuple[Array, ...]:
-    """What leads rows through the tree so far, as the core takes it."""
-    feature, left, bins = (np.zeros(len(nodes), dtype=np.int64) for _ in range(3))
-    is_missing_left = np.zeros(len(nodes), dtype=np.uint8)
+def paths_of(splits: Sequence[BinSplit | None], left: Sequence[int], n_levels: Array | None) -> tuple[Array, ...]:
+    """What leads rows through a tree so far, as the core takes it. left: the number of a node's left child, or 0."""
+    feature, bins = (np.zeros(len(left), dtype=np.int64) for _ in range(2))
+    is_missing_left = np.zeros(len(left), dtype=np.uint8)
     sets: list[Array] = []
-    for number, node in enumerate(nodes):
-        if not node.left:
-            continue
-        assert node.split is not None
-        feature[number], left[number] = node.split.feature, node.left
-        bins[number], is_missing_left[number] = node.split.bin, node.split.is_missing_left
-        if plan.n_levels is not None and plan.n_levels[feature[number]]:
+    for number in np.flatnonzero(left).tolist():
+        split = splits[number]
+        assert split is not None
+        feature[number], bins[number] = split.feature, split.bin
+        is_missing_left[number] = split.is_missing_left
+        if n_levels is not None and n_levels[split.feature]:
             bins[number] = len(sets)
-            sets.append(node.split.levels)
-    return feature, left, bins, is_missing_left, np.array(sets, dtype=np.uint64).reshape(-1, 4)
+            sets.append(split.levels)
+    left_children = np.array(left, dtype=np.int64)
+    return feature, left_children, bins, is_missing_left, np.array(sets, dtype=np.uint64).reshape(-1, 4)
+
+
+def _paths(plan: TreePlan, nodes: list[_Node]) -> tuple[Array, ...]:
+    return paths_of([node.split for node in nodes], [node.left for node in nodes], plan.n_levels)
 
 
 def _led(part: Part, plan: TreePlan, tree: tuple[Array, ...]) -> Array:
