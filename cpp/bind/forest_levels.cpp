@@ -33,7 +33,7 @@ nb::object forest_block_draws_py(size_t n_rows, bool is_whole, std::optional<Vec
                                  size_t tree) {
   check(tree < size_t{1} << 31, "tree is out of range");
   const DrawnRows rows = checked_drawn(n_rows, is_whole, block_weights);
-  return array_of(run(1, [&](Crew&) { return draws_of_blocks(rows, seed, tree); }));
+  return array_of(run(1, [&](Crew& crew) { return draws_of_blocks(rows, seed, tree, crew); }));
 }
 
 // Draws of the rows of a part, which begins with a block. of_blocks: draws of its blocks; weight: None where all are 1.
@@ -53,10 +53,9 @@ nb::object forest_draws_py(size_t n_rows, std::optional<Vector> weight, bool is_
   std::vector<uint32_t> draws(n_rows, 0);
   run(1, [&](Crew& crew) {
     for (size_t block = 0; block < of_blocks.shape(0); ++block) {
-      if (!crew.keep_going()) throw Interrupted();
       const size_t begin = block * summed_block, n = std::min(summed_block, n_rows - begin);
       draw_block(weight ? weight->data() + begin : nullptr, is_whole, n, of_blocks.data()[block], seed, tree,
-                 first_block + block, draws.data() + begin);
+                 first_block + block, draws.data() + begin, crew);
     }
   });
   return array_of(std::move(draws));

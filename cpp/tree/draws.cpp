@@ -18,6 +18,16 @@ size_t found(const std::vector<double>& ends, double place) {
   return std::min(static_cast<size_t>(at - ends.begin()), ends.size() - 1);
 }
 
+// draw() so many times; a stop is answered.
+template <class Draw>
+void repeat(size_t n_draws, Crew& crew, const Draw& draw) {
+  constexpr size_t at_once = size_t{1} << 16;
+  for (size_t begin = 0; begin < n_draws; begin += at_once) {
+    if (!crew.keep_going()) throw Interrupted();
+    for (size_t k = begin; k < std::min(n_draws, begin + at_once); ++k) draw();
+  }
+}
+
 bool is_counted(bool is_whole, double total) { return is_whole && total < 0x1p32; }
 
 }  // namespace
@@ -36,7 +46,7 @@ DrawnRows drawn_rows(const TreeRows& rows) {
   return out;
 }
 
-std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size_t tree) {
+std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size_t tree, Crew& crew) {
   std::vector<double> ends;
   double total = 0;
   for (const double weight : rows.block_weights) ends.push_back(total += weight);
@@ -45,36 +55,36 @@ std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size
   std::vector<uint32_t> draws(rows.n_blocks(), 0);
   if (draws.size() == 1) return {static_cast<uint32_t>(n_draws)};
   Philox random(seed, 2 * tree + 1);
-  for (size_t k = 0; k < n_draws; ++k) {
+  repeat(n_draws, crew, [&] {
     const size_t block = rows.is_weighted() ? found(ends, place_of(random, total, is_whole))
                                             : random.below(static_cast<uint32_t>(rows.n_rows)) / summed_block;
     ++draws[block];
-  }
+  });
   return draws;
 }
 
 void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws, uint64_t seed, size_t tree,
-                size_t block, uint32_t* draws) {
+                size_t block, uint32_t* draws, Crew& crew) {
   Philox random(seed, 2 * tree + (uint64_t{block} << 32));
   if (!weight) {
-    for (size_t k = 0; k < n_draws; ++k) ++draws[random.below(static_cast<uint32_t>(n))];
+    repeat(n_draws, crew, [&] { ++draws[random.below(static_cast<uint32_t>(n))]; });
     return;
   }
   std::vector<double> ends(n);
   double total = 0;
   for (size_t i = 0; i < n; ++i) ends[i] = total += weight[i];
   is_whole = is_counted(is_whole, total);
-  for (size_t k = 0; k < n_draws; ++k) ++draws[found(ends, place_of(random, total, is_whole))];
+  repeat(n_draws, crew, [&] { ++draws[found(ends, place_of(random, total, is_whole))]; });
 }
 
-std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree) {
+std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree, Crew& crew) {
   const DrawnRows all = drawn_rows(rows);
-  const std::vector<uint32_t> of_blocks = draws_of_blocks(all, seed, tree);
+  const std::vector<uint32_t> of_blocks = draws_of_blocks(all, seed, tree, crew);
   std::vector<uint32_t> draws(rows.n_rows, 0);
   for (size_t block = 0; block < of_blocks.size(); ++block) {
     const size_t begin = block * summed_block, n = std::min(summed_block, rows.n_rows - begin);
     draw_block(all.is_weighted() ? rows.weight.data() + begin : nullptr, all.is_whole, n, of_blocks[block], seed, tree,
-               block, draws.data() + begin);
+               block, draws.data() + begin, crew);
   }
   return draws;
 }

@@ -25,15 +25,15 @@ DrawnRows drawn_rows(const TreeRows& rows);
 
 // How many draws fall into every block, of as many as the sum of the weights, where they are whole, else as there are
 // rows.
-std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size_t tree);
+std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size_t tree, Crew& crew);
 
 // Which of the n rows of a block they fall on, each with a chance in proportion to its weight: adds to `draws`.
 // weight: of these rows, null where all are 1.
 void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws, uint64_t seed, size_t tree,
-                size_t block, uint32_t* draws);
+                size_t block, uint32_t* draws, Crew& crew);
 
 // How often each row is drawn for a tree.
-std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree);
+std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree, Crew& crew);
 
 // The finaliser of SplitMix64.
 inline uint64_t mixed(uint64_t x) {

@@ -44,7 +44,7 @@ class TreeGrower {
         counts_(plan.n_classes > 2 ? n_bins * cell_size(plan.n_classes) : 0) {}
 
   ForestTree grow(size_t number, Crew& crew) {
-    return grow({drawn(rows_, plan_.seed, number), root_key(plan_.seed, number), 0, std::nullopt}, crew);
+    return grow({drawn(rows_, plan_.seed, number, crew), root_key(plan_.seed, number), 0, std::nullopt}, crew);
   }
 
   ForestTree grow(ForestStart start, Crew& crew) {

@@ -96,7 +96,7 @@ std::vector<int64_t> forest_histograms(const ForestPart& part, size_t n_slots, c
         continue;
       }
       const Cell term = units.term(drawn_moment(plan, y, draws), draws);
-      const TwoWords two{term.sum, static_cast<int64_t>(term.mass)};
+      const TwoWords two{static_cast<uint64_t>(term.sum), term.mass};
       for (size_t j = 0; j < p; ++j) *reinterpret_cast<TwoWords*>(cells + (j * n_bins + code[j]) * 2) += two;
     }
   });

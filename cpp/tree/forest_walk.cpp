@@ -356,7 +356,7 @@ ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPath
   std::vector<double> deviations(n_trees);
   std::vector<std::vector<bool>> is_drawn(n_trees, std::vector<bool>(n));
   crew.for_each_block(n_trees, [&](size_t t) {
-    const std::vector<uint32_t> draws = drawn(rows, seed, t);
+    const std::vector<uint32_t> draws = drawn(rows, seed, t, crew);
     for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
     deviations[t] = leaf_deviation(rows, X, forest, t, draws, n_classes, size > 0 ? size : 1.0);
   });
@@ -387,7 +387,7 @@ OutOfBag check_forest_part(const DrawnPartOfRows& part, const uint8_t* ranks, co
       const size_t begin = block * summed_block;
       draw_block(rows.is_weighted ? rows.weight.data() + begin : nullptr, part.is_whole,
                  std::min(summed_block, n - begin), part.block_draws[t * part.n_blocks + block], part.seed, t,
-                 part.first_block + block, draws.data() + begin);
+                 part.first_block + block, draws.data() + begin, crew);
     }
     for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
     add_leaves(rows, ranks, forest, t, draws, n_classes,

@@ -99,7 +99,8 @@ class WholeUnit {
   double up_;
 };
 
-typedef int64_t TwoWords __attribute__((vector_size(16), aligned(8), may_alias));
+// Unsigned: what is beyond 64 bits wraps, as for cells one by one.
+typedef uint64_t TwoWords __attribute__((vector_size(16), aligned(8), may_alias));
 
 // Adds n rows to the cells of the columns that are tried: those of `order`, or those from `begin` on where it is null.
 // Rows: anything with codes row after row, and the columns that are tried. first: where the cells of each begin.
