@@ -71,6 +71,13 @@ def test_options_reach_the_model(cli, data, options, expected):
     assert result.stderr == ""
 
 
+def test_columns_to_leave_out(cli, data):
+    path = data.parent / "weighted.csv"
+    assert cli("fit", path, "-t", "y", "-o", "out", "--weight", "w", "--drop", "a", "--cv", "0").exit_code == 0
+    assert list(cf.load("out/model.certifit").feature_names_in_) == ["b"]
+    assert cli("verify", "out/model.certifit", path, "--weight", "w").exit_code == 0
+
+
 def test_columns_and_weight(cli, data):
     path = data.parent / "weighted.csv"
     assert cli("fit", path, "-t", "y", "-o", "out", "--weight", "w", "--columns", "b, a").exit_code == 0

@@ -1,10 +1,14 @@
 """What the first screen warns of and draws, from facts written by hand."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 
-from certifit.report.first_screen import _good, questions
+from certifit.models.learner import DERIVED, SMALLEST
+from certifit.models.local.about import SOLVED
+from certifit.models.network.about import CHECKED
+from certifit.report.first_screen import _good, _trust, questions
 from certifit.report.notices import _no_better
 from certifit.report.svg import N_COLOURS
 from certifit.report.what_decides import draw_deciding, largest_classes
@@ -32,6 +36,14 @@ def test_of_many_classes_the_largest_are_drawn():
     assert largest_classes(deciding(7), classes(sizes)) == [1, 2, 3, 4, 5, 6]
     drawn = draw_deciding({"deciding": deciding(7), "classes": classes(sizes)})
     assert "class 0" not in drawn and len(set(re.findall(r"line-many (c\d)", drawn))) == N_COLOURS
+
+
+@pytest.mark.parametrize(
+    ("goal", "sure"), [(SMALLEST, "proven"), *((goal, "checked") for goal in (DERIVED, CHECKED, SOLVED))]
+)
+def test_numbers_that_were_derived_again_are_not_called_a_proof_of_the_best(goal, sure):
+    told = _trust({"certificate": {"holds": True, "is_local": False, "goal": asdict(goal)}})
+    assert told["answer"] == f"Yes, {sure}" and told["small"]
 
 
 def of_numbers(error, spread, base=10.0, hard=0.0):

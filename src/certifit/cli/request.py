@@ -17,13 +17,13 @@ import click
 from certifit.cli.errors import NOT_PROVEN, say, show, values_option
 from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
-from certifit.data.roles import listed
+from certifit.data.roles import listed, refuse_unknown
 from certifit.report.text import joined
 
 # Title -> parameters in order. What is named in no group is of one model or another.
 GROUPS: dict[str, tuple[str, ...]] = {
     "What is fitted": (
-        "target", "out", "goal", "positive", "kind", "class_weight", "costs", "columns", "weight", "exposure",
+        "target", "out", "goal", "positive", "kind", "class_weight", "costs", "columns", "drop", "weight", "exposure",
         "offset", "degree",
     ),
     "How good it is on new rows": (
@@ -176,6 +176,7 @@ _AFTER: tuple[Callable[[Any], Any], ...] = (
         "row is predicted by a model that saw its copy.",
     ),
     click.option("--columns", metavar="A,B,C", help="Columns to fit from. Default: all that have no other role."),
+    click.option("--drop", metavar="A,B,C", help="Columns to leave out, such as an id, or what is known too late."),
     click.option("--categories", metavar="A,B,C", help="Columns of whole numbers that are codes of categories."),
     click.option(
         "--reference", multiple=True, metavar="COLUMN=LEVEL",
@@ -240,6 +241,7 @@ class Request:
     copies: str = "anywhere"
     texts: Texts = field(default_factory=Texts)
     may_spill: bool = True  # whether parsed rows may be written to a temporary file
+    are_named: bool = False  # whether --columns names the columns to fit from
 
     @staticmethod
     def of(
@@ -251,6 +253,7 @@ class Request:
         offset: str | None,
         exposure: str | None,
         columns: str | None,
+        drop: str | None,
         no_intercept: bool,
         tol: float | None,
         cv: int | None,
@@ -279,15 +282,33 @@ class Request:
             raise click.UsageError(f"--target NAME says which column to predict. {listed(files.names())}")
         out = _named_for(target) if out is None else out
         refuse_inside(out, data)
-        roles = {"target": target, "weight": weight, "columns": listed_names(columns), "group": group}
+        roles: dict[str, Any] = {"target": target, "weight": weight, "group": group}
         roles |= {"offset": offset, "exposure": exposure}
+        roles["columns"] = listed_names(columns) if drop is None else _all_but(drop, columns, files.names(), roles)
         asked = {"tol": tol, "max_iter": max_iter}
         model = {"fit_intercept": not no_intercept} | {key: one for key, one in asked.items() if one is not None}
-        return Request(files, out, roles, encoding, model, cv, quiet, copies, words, not no_spill)
+        are_named = columns is not None
+        return Request(files, out, roles, encoding, model, cv, quiet, copies, words, not no_spill, are_named)
 
     def encoder(self, names: Sequence[str], with_words: bool = False) -> Any:
         """How the model reads the columns of a scan, which have these names; with_words: free text by its words."""
         return _encoder(names, texts=self.texts.binarizer() if with_words else None, **self.encoding)
+
+
+def _all_but(drop: str, columns: str | None, names: Sequence[str], roles: Mapping[str, Any]) -> list[str]:
+    """The columns to fit from where --drop names those to leave out; roles: columns of target, weight and others."""
+    if columns is not None:
+        raise click.UsageError("--columns names the columns to fit from, --drop those to leave out. Use one of them.")
+    dropped = listed_names(drop) or []
+    role_of = {name: role for role, name in roles.items() if name is not None}
+    for name in dropped:
+        refuse_unknown(name, names, "--drop: the data")
+        if name in role_of:
+            raise click.UsageError(f"--drop: {name!r} is the {role_of[name]}, which is no column to fit from.")
+    rest = [name for name in names if name not in dropped and name not in role_of]
+    if not rest:
+        raise click.UsageError("--drop leaves no column to fit from.")
+    return rest
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,7 @@ def _used(
     names = list(kinds_of)
     prose = [name for name in names if kinds_of[name] == "text" and name not in texts] if texts else []
     notes = [f"Free text that --texts does not name was left out: {joined(prose)}."] if prose else []
-    is_wanted = choice.kind != AUTO and request.roles["columns"] is not None
+    is_wanted = choice.kind != AUTO and request.are_named
     measured = []
     if texts and not is_wanted and all(KINDS[kind].command.reads_counts for kind in kinds):
         measured = [name for name in names if kinds_of[name] in ("number", "date")]

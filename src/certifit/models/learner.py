@@ -258,7 +258,7 @@ class Goal:
     proven: str
     failed: str
     is_derived: bool = False  # its numbers are derived again from the rows; nothing is said of other fits
-    agreed: str = "every number agrees within rounding"  # what was derived, in a few words
+    agreed: str = ""  # where is_derived: what was derived, in a few words
 
 
 SMALLEST = Goal(
@@ -292,6 +292,7 @@ DERIVED = Goal(
     "size may fit better.",
     "Its numbers do not agree with its rows",
     is_derived=True,
+    agreed="every number follows from its rows, to rounding; that none of its size fits better is not proven",
 )
 # parameter that folds may choose -> what a curve of errors over it is called
 STRENGTHS = {

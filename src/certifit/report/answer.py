@@ -108,6 +108,13 @@ def proven(context: Table) -> list[str]:
     return [f"{goal['proven']} {goal['chosen']} can make the {what} {goal['better']} by more than {bound}."]
 
 
+def how_sure(certificate: Table) -> str:
+    """One word for a certificate that holds."""
+    if certificate["goal"]["is_derived"]:  # of its own numbers, not of other fits
+        return "checked"
+    return "estimated" if certificate["is_local"] else "proven"
+
+
 def _used(context: Table) -> str:
     columns, n_made = context["data"]["columns"], context["model"]["n_columns"]
     n_used = sum(column["kind"] != "set aside" for column in columns)
@@ -231,8 +238,7 @@ def _proof(context: Table) -> list[Table]:
         small = "no bound: see above"
     else:
         small = f"may be {value}{nats} {'above' if not nats else 'below'} the best; {asked}"
-    sure = "estimated" if certificate["is_local"] else "proven"
-    value = f"Yes, {sure}" if certificate["holds"] else "No"
+    value = f"Yes, {how_sure(certificate)}" if certificate["holds"] else "No"
     kind = "good" if certificate["holds"] else "bad"
     return [{"title": certificate["goal"]["done"], "value": value, "small": small, "kind": kind}]
 

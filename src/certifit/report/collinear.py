@@ -82,6 +82,6 @@ def collinear_notice(context: Table) -> Table | None:
         "text": f"The correlation of {alike} is {text.share(first['correlation'])}. Their coefficients can be large, "
         f"of opposite sign, and differ much from sample to sample: standard errors are up to {wider} times as large as "
         "they would be without the others. Predictions are not affected.",
-        "action": "To read the coefficients one by one, leave out (--columns) one of the columns that are alike, or "
+        "action": "To read the coefficients one by one, leave out (--drop) one of the columns that are alike, or "
         "take their mean.",
     }

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from certifit.report import text
+from certifit.report.answer import how_sure
 from certifit.report.tables import decimals
 from certifit.report.text import Table
 from certifit.report.validation import MEASURES
@@ -28,8 +29,8 @@ def questions(context: Table) -> list[Table]:
 
 
 def _unbroken(words: str) -> str:
-    """Powers of ten with a hyphen at which no line is broken: 8.859e‑5."""
-    return re.sub(r"(\de)-(\d)", "\\1\u2011\\2", words)
+    """Powers of ten with a hyphen at which no line is broken, 8.859e‑5, and per cent beside their number."""
+    return re.sub(r"(\d) %", "\\1\u00a0%", re.sub(r"(\de)-(\d)", "\\1\u2011\\2", words))
 
 
 def picture_of(context: Table) -> str | None:
@@ -57,7 +58,9 @@ def _good(context: Table) -> Table:
     ends = ends_of_share(validation)
     if validation["share"] == "Explained":
         between = "" if ends is None else f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)".replace("-", "−")
-        return {"question": _ON_NEW_ROWS, "answer": f"{100 * leader['r2']:.1f} % explained{between}", "small": small}
+        what = "deviance" if "deviance" in validation["measure"] else "loss"
+        answer = f"{100 * leader['r2']:.1f} % of the {what} explained{between}"
+        return {"question": _ON_NEW_ROWS, "answer": answer, "small": small}
     between = "" if ends is None else f" ({text.share(ends[0])} to {text.share(ends[1])})"
     return {"question": _ON_NEW_ROWS, "answer": f"R² {text.share(leader['r2'])}{between}", "small": small}
 
@@ -159,10 +162,14 @@ def _trust(context: Table) -> Table:
             "small": f"{goal['failed']}: see above",
             "kind": "bad",
         }
-    sure = "estimated" if certificate["is_local"] else "proven"
     better = f"converged: no {_others(goal)} do better on these rows, to the accuracy asked"
     small = str(goal["agreed"]) if goal["is_derived"] else better
-    return {"question": "Can I trust the fit?", "answer": f"Yes, {sure}", "small": small, "kind": "good"}
+    return {
+        "question": "Can I trust the fit?",
+        "answer": f"Yes, {how_sure(certificate)}",
+        "small": small,
+        "kind": "good",
+    }
 
 
 def _others(goal: Table) -> str:

@@ -43,7 +43,7 @@ def _computed(context: Table) -> Notice | None:
             f"{target} is computed from other columns: {relation['formula']}",
             f"All {text.count(relation['n_rows'])} rows obey this relation, to rounding: the model has learnt a sum, "
             f"not how to predict {target}.{held_out}",
-            f"If one of these columns is known only when {target} is, leave it out (--columns) and fit again. If all "
+            f"If one of these columns is known only when {target} is, leave it out (--drop) and fit again. If all "
             "are known before, no model is needed.",
         )
     if score is None:
@@ -53,7 +53,7 @@ def _computed(context: Table) -> Notice | None:
         f"Too good to be true: {score} on rows it did not see",
         "Real targets are hardly ever predicted so well. Nearly always a column, or several together, are made from "
         f"{target} or known only after it, or the same rows come more than once.",
-        f"Ask of every column whether it is known before {target}; leave out (--columns) those that are not.",
+        f"Ask of every column whether it is known before {target}; leave out (--drop) those that are not.",
     )
 
 
@@ -88,7 +88,7 @@ def _separated(context: Table) -> Notice | None:
         f"Without a penalty there is no best fit: {separated['model']} was passed over",
         text.visible(separated["sentence"], 600),
         "This fit has a penalty, so there is a best one, and its weights are finite. Ask what the columns named have "
-        f"to do with {text.visible(context['model']['target'], 40)}: leave out (--columns) one known only after it.",
+        f"to do with {text.visible(context['model']['target'], 40)}: leave out (--drop) one known only after it.",
     )
 
 
@@ -132,7 +132,7 @@ def _no_better(context: Table) -> Notice | None:
         is_sure, than = chosen["error"] >= base["error"], f"the {base['name']} alone"
         if not (is_sure or (ends is not None and ends[0] <= 0)):
             return None
-        between = "" if ends is None else f", {100 * ends[0]:.0f} to {100 * ends[1]:.0f} % explained".replace("-", "−")
+        between = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} % explained".replace("-", "−")
         words = f"The {validation['measure']} on rows it did not see is {text.amount(chosen['error'])}{between}"
         words += f", that of {than} {text.amount(base['error'])}"
     return _notice(
@@ -153,7 +153,7 @@ def _knows_the_answer(context: Table) -> Notice | None:
         f"Suspect: {text.joined([column['name'] for column in suspected], 5)} may know the answer",
         f"Alone, of the {told(context)}: {', '.join(shares)}. Such a column is often made from the target, or "
         "known only after it.",
-        "Is it known when a prediction is needed? If not, the fit is worth nothing: leave it out (--columns).",
+        "Is it known when a prediction is needed? If not, the fit is worth nothing: leave it out (--drop).",
     )
 
 

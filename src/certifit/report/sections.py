@@ -87,7 +87,7 @@ SECTIONS = (
     Section("probabilities", "classes", "How good are its probabilities?", "Probabilities"),
     Section("deciding", "deciding", "What decides?", "What decides", deciding_facts),
     Section("splits", "splits", "What does it split on?", "Splits", split_facts),
-    Section("shuffled", "shuffled", "What does it lean on?", "What it leans on", shuffled_facts),
+    Section("shuffled", "shuffled", "What does it lean on?", "Importance", shuffled_facts),
     Section("data", "data", "Data", "Data", data_facts),
     Section("warnings", "notices", "Warnings", "Warnings"),
     Section("coefficients", "coefficients", _coefficients, "Coefficients", coefficient_facts),
@@ -221,7 +221,7 @@ def _shuffled(context: Table) -> str:
     facts = context["shuffled"]
     more = f" {text.plural(facts['n_other'], 'smaller column')} not drawn." if facts["n_other"] else ""
     rows = text.plural(facts["n_rows"], "row")
-    return f"The values of one column are dealt out anew among {rows} of the fit, the others stay.{more}"
+    return f"The values of one column are shuffled among {rows} of the fit, the others stay.{more}"
 
 
 def _rounds(context: Table) -> str:
@@ -310,9 +310,9 @@ PICTURES = (
     Picture("tree", "splits", draw_tree, "The tree.",
             "Each line is a node: what its rows have in common (thresholds to three digits), its answer, its share of "
             "the weight, and its classes, or where its mean lies between the least and the largest."),
-    Picture("shares", "splits", draw_shares, "What each column gains.", _shares),
+    Picture("shares", "splits", draw_shares, "Importance: what each column gains.", _shares),
     Picture("rounds", "splits", draw_rounds, "Round by round.", _rounds),
-    Picture("shuffled", "shuffled", draw_shuffled, "How far predictions move when a column is shuffled.", _shuffled),
+    Picture("shuffled", "shuffled", draw_shuffled, "Importance by shuffling: how far predictions move.", _shuffled),
     Picture("penalty", "path", draw_penalty, "Coefficients against the penalty alpha.", _penalty),
     Picture("curve", "fit", draw_curve, "The fit.",
             "Dots are rows, counted on a grid; the line is the prediction."),

@@ -31,7 +31,9 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bfixed names\b", "--fixed names"),
     (r"\bshrinkage=([\d.]+)", r"--shrinkage \1"),
     (r"\(columns=, ", "(--columns, "),
+    (r"\bleave it out \(columns=\)", "leave it out (--drop)"),
     (r"\(columns=\)", "(--columns)"),
+    (r"; leave it out if it only numbers the rows\b", "; leave it out (--drop) if it only numbers the rows"),
     (r"\bcolumns=\[\.\.\.\]", "--columns"),
     (r"\bcopies='(\w+)'", r"--copies \1"),
     (r"\bor tol to (\S+?)(?=[.,;]?(?:\s|$))", r"or --tol to \1"),
@@ -46,7 +48,7 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\buse alpha near 1\b", "use --smoothing near 1"),
     (
         r"Negative values in data passed to MultinomialNB \(input X\): (.+?)\. Counts are >= 0",
-        r"multinomial-nb reads counts, and a column holds \1. Leave it out (--columns), or use --model gaussian-nb",
+        r"multinomial-nb reads counts, and a column holds \1. Leave it out (--drop), or use --model gaussian-nb",
     ),
 )
 # Sentences of a report that come from the library: (section, key).

@@ -31,6 +31,7 @@ SOLVED = Goal(
     "fit better.",
     "The local equations are not solved",
     is_derived=True,
+    agreed="the equations are solved at every training point, to rounding",
 )
 LEAST_LEFT_OUT, MOST_LEFT_OUT = 256, 2048  # rows that are left out, one at a time, to choose tau
 LEFT_OUT_WORK = 7e8  # of all of them, in rows x terms^2: some 20 s for 14 widths

@@ -40,7 +40,7 @@ CHECKED = Goal(
     "proven to be the best.",
     "Its numbers do not agree with its rows",
     is_derived=True,
-    agreed="the loss is the one stated, gradients on some rows agree with differences",
+    agreed="its loss is right, and its gradients on some rows; that no other weights fit better is not proven",
 )
 ACTIVATIONS = ("relu", "leaky-relu", "tanh", "sigmoid", "identity")
 LOSSES = {

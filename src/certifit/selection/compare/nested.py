@@ -273,7 +273,7 @@ def choice_sentences(correction: Correction | None, nested: Nested | None, scori
 def _figures(
     words: str, winner: float, corrected: Estimate | None, nested: Estimate | None, told: Callable[[float], float]
 ) -> str:
-    parts = [f"{words} {_plain(told(winner))} on the rows that chose it"]
+    parts = [f"{words} {_plain(told(winner))} on the rows that chose it, all together"]
     if corrected is not None:
         ends = sorted(told(end) for end in (corrected.low, corrected.high) if end is not None)
         between = f" (95 % interval {_plain(ends[0])} to {_plain(ends[1])})" if ends else ""
