@@ -18,7 +18,7 @@ def test_margins_are_fitted_reported_verified_and_predicted(cli, kind):
     pd.DataFrame(X, columns=["a", "b"]).assign(y=y).to_csv("rows.csv", index=False)
     fit = cli("fit", "rows.csv", "--target", "y", "--model", kind, "--cv", "3", "--out", "out")
     assert fit.exit_code == 0, fit.output
-    assert "Share of wrong rows of y on new rows, 3 folds" in fit.output and "converged      yes, proven" in fit.output
+    assert "Error rate of y on new rows, 3 folds" in fit.output and "converged      yes, proven" in fit.output
     facts = json.loads(Path("out/report.json").read_text())
     best, null = facts["validation"]["rows"][0], facts["validation"]["rows"][-1]
     assert best["error"] < null["error"] and facts["classes"] is None

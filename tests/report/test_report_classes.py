@@ -43,6 +43,7 @@ def test_every_model_of_classes_has_a_sound_page_card_json_and_words(name, folds
     assert all(context[key] is None for key in OF_A_QUANTITY)
     assert json.loads(json.dumps(context, allow_nan=False)) == context
     text = render(context)
+    assert "\\x" not in text and "\\u" not in text  # no character of ours is shown as its code
     page = Page(text)
     assert not {"script", "img", "link"} & set(page.tags) and len(text.encode()) < 1_000_000
     said = " ".join(page.text)

@@ -8,7 +8,7 @@ import pytest
 from certifit.models.learner import DERIVED, SMALLEST
 from certifit.models.local.about import SOLVED
 from certifit.models.network.about import CHECKED
-from certifit.report.first_screen import _good, _trust, questions
+from certifit.report.first_screen import _good, _trust, _worry, questions
 from certifit.report.notices import _no_better
 from certifit.report.svg import N_COLOURS
 from certifit.report.what_decides import draw_deciding, largest_classes
@@ -90,8 +90,18 @@ def test_a_name_that_says_what_the_model_is_is_said_once():
 
 def test_of_classes_without_probabilities_the_accuracy_is_said():
     context = of_numbers(0.25, 0.01, base=0.4)
-    context["validation"] |= {"measure": "share of wrong rows", "n_splits": 10, "share": "R²"}
+    context["validation"] |= {"measure": "error rate", "n_splits": 10, "share": "R²"}
     context["validation"]["rows"][0]["standard_error"] = 0.03
     answer = _good(context)
     assert answer["answer"] == "Accuracy 75.0 % ± 3.0"
     assert answer["small"] == "10 folds; baseline, always the most frequent class: 60.0 %"
+
+
+def test_a_warning_does_not_repeat_its_title():
+    warning = {
+        "level": "warn",
+        "title": "Its probabilities are too high",
+        "text": "Its probabilities are too high, by 8 %. More.",
+    }
+    told = _worry({"warnings": [warning]})
+    assert (told["answer"], told["small"]) == ("Its probabilities are too high", "By 8 %.")

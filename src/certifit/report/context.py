@@ -97,7 +97,7 @@ certificate   holds, value, tolerance, rounding, rank, n_columns, condition, dep
               goal (words: chosen, better, lower, unit, done, question, proven, failed, agreed), words
 history       None, or n_steps, rows [{iteration, objective, gap, step}], sentences
 validation    None, or the errors on rows that the fits did not see: n_splits, group (column that stays in one fold),
-              rule, best, chosen, measure (what error is: root mean squared error, log loss, share of wrong rows, mean
+              rule, best, chosen, measure (what error is: root mean squared error, log loss, error rate, mean
               deviance),
               share (what r2 is called: R², or Explained for deviances),
               rows [{name, is_baseline, is_best, is_chosen, error, standard_error, train_error, r2, difference (to the

@@ -29,8 +29,8 @@ def questions(context: Table) -> list[Table]:
 
 
 def _unbroken(words: str) -> str:
-    """Powers of ten with a hyphen at which no line is broken, 8.859e‑5, and per cent beside their number."""
-    return re.sub(r"(\d) %", "\\1\u00a0%", re.sub(r"(\de)-(\d)", "\\1\u2011\\2", words))
+    """Powers of ten with a hyphen at which no line is broken: 8.859e‑5."""
+    return re.sub(r"(\de)-(\d)", "\\1\u2011\\2", words)
 
 
 def picture_of(context: Table) -> str | None:
@@ -184,7 +184,7 @@ def _worry(context: Table) -> Table:
         if loud:
             more = len(context["warnings"]) - 1
             others = f" {text.plural(more, 'more warning')} below." if more else ""
-            small = f"{_first_sentence(loud[0]['text'])}{others}"
+            small = f"{_after(loud[0]['title'], _first_sentence(loud[0]['text']))}{others}"
             return {
                 "question": question,
                 "answer": loud[0]["title"],
@@ -192,6 +192,12 @@ def _worry(context: Table) -> Table:
                 "kind": "" if level == "note" else level,
             }
     return {"question": question, "answer": "Nothing stood out", "small": "the checks are listed under Data"}
+
+
+def _after(title: str, sentence: str) -> str:
+    """The sentence without the title, where it begins with it."""
+    rest = sentence.removeprefix(title).lstrip(", ")
+    return rest[:1].upper() + rest[1:]
 
 
 def _first_sentence(words: str) -> str:

@@ -72,9 +72,9 @@ MEASURES = {
         -1,
     ),
     "accuracy": Measure(
-        "share of wrong rows",
+        "error rate",
         lambda score: 1 - score,
-        "a share of {error} is put in the wrong class (±{plus_minus})",
+        "the error rate, the share of wrong rows, is {error} (±{plus_minus})",
         "With the {name} alone, the baseline, it is {error}.",
         "That is no better than the {name} alone, with {error}.",
         "accuracy",
