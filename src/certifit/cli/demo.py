@@ -43,8 +43,9 @@ def _fit(path: Path, target: str, out: Path, columns: list[str] | None, model: s
     from certifit.cli.models import Choice
     from certifit.cli.paths import find_data
     from certifit.cli.request import Request
+    from certifit.demo import REPEATED
 
-    chosen = "" if columns is None else f" --columns {','.join(columns)}"
+    chosen = "" if columns is None else f" --drop {REPEATED}"
     chosen += "" if model == "auto" else f" --model {model}"
     show(f"$ certifit fit {_quoted(path)} --target {target}{chosen} --out {_quoted(out)}")
     show("")
