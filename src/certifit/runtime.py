@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
 from importlib import import_module
+from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -217,8 +218,10 @@ def _address_space() -> int:
 
 def in_order(f: Callable[[Any], Result], items: Iterable[Any]) -> Iterator[Result]:
     """f of every item, in the order of the items, on the threads that a call may use; few results wait at a time."""
-    n = n_threads()
-    if n == 1:
+    n, rest = n_threads(), iter(items)
+    first = list(islice(rest, 2))
+    items = chain(first, rest)
+    if n == 1 or len(first) < 2:
         yield from map(f, items)
         return
     waiting: deque[Future[Result]] = deque()

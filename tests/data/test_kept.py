@@ -13,6 +13,7 @@ from pyarrow import csv as arrow_csv
 import certifit as cf
 from certifit.data import kept
 from certifit.data.formats import csv_reader, csv_text
+from certifit.data.formats.csv import holding_rows
 from certifit.data.kept import Place, kept_rows
 from certifit.data.view import Target
 from certifit.maps import TableEncoder
@@ -169,3 +170,44 @@ def test_numbers_packed_for_short_blocks_give_the_same_bits(n_classes):
         patch.setattr(kept, "memory_limit", lambda: 1)
         fits.append(model.fit(cf.from_arrow(table, target="y")).coef_.tobytes())
     assert fits[0] == fits[1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_parsed_once"),
+    [
+        (["1", "20", "", "-3"], True),
+        (["1.5", "2e3", "nan", ""], True),
+        (["u", "v", "", "u"], True),
+        (["", "", "", ""], True),
+        (["true", "false", "", "true"], True),
+        (["007", "12", "", "3"], True),
+        (["2020-01-31", "2021-02-01", "", "2020-01-30"], True),
+        (["1,5", "2,25", "", "3,5"], False),
+        (["31.01.2020", "01.02.2021", "", "30.01.2020"], False),
+        ([" 1", "2 ", "3", "4"], False),
+    ],
+)
+def test_rows_held_by_the_look_are_those_that_are_parsed(cells, is_parsed_once, parses, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x;y\n" + "".join(f"{cell};{k}\n" for k, cell in enumerate(cells * 3)))
+
+    def table():
+        source = cf.scan_csv(path, target="y", delimiter=";").kept()
+        parses_before = len(parses)
+        source.files.fill()
+        return source.files._table, len(parses) - parses_before
+
+    parsed, n_parses = table()
+    assert n_parses == 1
+    with holding_rows():
+        held, n_parses = table()
+    assert n_parses == (0 if is_parsed_once else 1)
+    assert held.equals(parsed, check_metadata=True)
+
+
+def test_the_look_holds_no_more_rows_than_the_memory_limit_allows(file, parses):
+    with cf.memory(1e5), holding_rows():
+        source = cf.scan_csv(file, target="label").kept(may_spill=True)
+    parses.clear()
+    assert source.files.fill() is Place.DISK
+    assert len(parses) == 1

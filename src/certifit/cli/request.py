@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import click
 
+from certifit.cli.beside import importing
 from certifit.cli.errors import NOT_PROVEN, say, show, values_option
 from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
@@ -324,6 +325,7 @@ class Done:
 
 def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bool = False) -> int:
     """Scan, fit by `work`, write, print; the exit code. labels: the target may be text."""
+    from certifit.data.formats.csv import holding_rows
     from certifit.data.privacy import rule
     from certifit.modelfile.container import refuse_names
     from certifit.report import folder
@@ -332,8 +334,6 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     names = request.roles["columns"] or request.data.names()
     refuse_names(names)
     _check_width(len(names), request.quiet)
-    from certifit.cli.words import lines
-
     with (
         ExitStack() as stack,
         warnings.catch_warnings(record=True) as caught,
@@ -341,7 +341,8 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     ):
         warnings.simplefilter("always")
         display.step("reading types")
-        source = request.data.open(labels=labels, **request.roles).kept(request.may_spill)
+        with importing(), holding_rows():
+            source = request.data.open(labels=labels, **request.roles).kept(request.may_spill)
         stack.callback(source.files.close)
         for note in [] if request.quiet else source.notes:
             say(f"Note: {note}")
@@ -359,6 +360,8 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         )
     for warning in _unsaid(caught, context):
         say(f"Warning: {warning}")
+    from certifit.cli.words import lines
+
     for line in [] if request.quiet else lines(context, request.out, replaced):
         show(line)
     if request.quiet:

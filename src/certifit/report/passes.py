@@ -31,6 +31,7 @@ from certifit.data.source import Block, Memory, RowError, Source
 from certifit.models.adapter import learner_of
 from certifit.models.learner import Keeps
 from certifit.report.columns import Moments
+from certifit.runtime import in_order
 
 GROWTH = np.log1p(0.005)
 # Above |log(5e-324)| / GROWTH, so that the bin of a magnitude is positive and can carry the sign.
@@ -163,6 +164,7 @@ class Drawn:
         return np.concatenate([np.zeros(0), *self.targets])
 
 
+MANY_ROWS = 100_000  # sketches of fewer are not worth a thread
 BAND_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_RESIDUAL_EDGES = 1200
 CELLS = (55, 36)  # of a picture of rows
@@ -263,8 +265,10 @@ class Survey(Seen):
         residual = y - prediction
         self.n_rows += y.size
         self.mass += float(weight.sum())
-        for sketch, values in ((self.target, y), (self.prediction, prediction), (self.residual, residual)):
-            sketch.add(values, weight)
+        sketches = ((self.target, y), (self.prediction, prediction), (self.residual, residual))
+        through = map if len(y) < MANY_ROWS else in_order
+        for _ in through(lambda one: one[0].add(one[1], weight), sketches):
+            pass
         self.columns.add(columns, y / self.scale, weight)
         self.drawn.add(block.first_row, columns, y, weight)
         unit = residual / self.scale

@@ -27,6 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _MOST = 0.9
+_COUNTED_AT_ONCE = 4 << 20  # bytes
+_FIRST = 64  # cells
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,7 @@ class Look:
     """
 
     in_doubt: bool = False
+    waiting: list[pa.Array] = field(default_factory=list)  # cells that are not counted yet: patterns cost time per call
     n_cells: int = 0
     of_kind: list[int] = field(default_factory=lambda: [0] * len(KINDS))
     units: dict[str, int] = field(default_factory=dict)
@@ -253,7 +256,15 @@ class Look:
     has_parentheses: bool = False
 
     def add(self, column: pa.Array) -> None:
-        """Count the cells of a batch."""
+        """Take the cells of a batch. They are counted when there are many, or by `count`."""
+        self.waiting.append(column)
+        if sum(cells.nbytes for cells in self.waiting) > _COUNTED_AT_ONCE:
+            self.count()
+
+    def count(self) -> None:
+        """Count the cells that wait for it."""
+        column = pa.chunked_array(self.waiting, pa.string()).combine_chunks()
+        self.waiting = []
         filled = len(column) - column.null_count
         self.n_cells += filled
         if filled == 0 or self._are_whole(column, filled):
@@ -281,6 +292,7 @@ class Look:
     def _are_whole(self, column: pa.Array, filled: int) -> bool:
         """Count a batch of whole numbers, the most common one, without looking at each text."""
         try:
+            pc.cast(column[:_FIRST], pa.int64())  # Arrow words an error for every cell
             pc.cast(column, pa.int64())
         except pa.ArrowInvalid:
             return False
@@ -306,6 +318,7 @@ class Look:
 
     def decide(self, must_be_number: bool = False, prefers_comma: bool = False) -> Decision:
         """How to read the column. prefers_comma: the rest of the file speaks for a decimal comma."""
+        self.count()
         if self.n_cells == 0:
             return Decision(EMPTY)
         fitting = [k for k in range(len(KINDS)) if self._suits(k) and self._is_one_unit(k)]

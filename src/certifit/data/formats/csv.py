@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -32,8 +34,24 @@ from certifit.data.formats.csv_reader import BadRow, Reader, Skipped, last_numbe
 from certifit.data.formats.csv_text import MISSING, Text, Undecodable
 from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import refuse_unknown
+from certifit.runtime import memory_limit
 
-__all__ = ["CsvFiles", "Text"]
+__all__ = ["CsvFiles", "Text", "holding_rows"]
+
+_HOLDS: ContextVar[bool] = ContextVar("holds", default=False)
+
+
+@contextmanager
+def holding_rows() -> Iterator[None]:
+    """Files opened inside hold the rows of the look, within the memory budget, for the first pass: it parses nothing.
+
+    For those who make that pass at once.
+    """
+    token = _HOLDS.set(True)
+    try:
+        yield
+    finally:
+        _HOLDS.reset(token)
 
 
 class CsvFiles:
@@ -68,8 +86,11 @@ class CsvFiles:
         self.rows: list[int] = []
         self.cut: list[str] = []  # files whose last line does not end
         self.missing: dict[str, int] = {}  # empty cells of the columns that can be a target
+        self._held: Held | None = None  # rows of the last look, until a pass has taken them
         self._survey([name for name in wanted if name not in fixed])
         self.schema = pa.schema([self._field(name) for name in wanted])
+        if self._held is not None and (self.lenient or self.written or not self._held.cast(self.schema)):
+            self._held = None  # the parser reads these cells in another way
         self.n_rows = sum(self.rows)
         if not self.n_rows:
             raise ValueError(f"{self.paths[0]!r} has a header and no rows.")
@@ -105,6 +126,10 @@ class CsvFiles:
         """All rows of these columns. A column whose bad cells are skipped is always read, so rows stay the same."""
         types = self._read_as({name: self.types[name] for name in dict.fromkeys([*columns, *self.lenient])})
         schema = pa.schema([self.schema.field(name) for name in columns])
+        held, self._held = self._held, None
+        if held is not None:
+            yield from (batch.select(list(columns)).cast(schema) for batch in held.taken())
+            return
         bad = Skipped(self.bad_rows)
         for path in self.paths:
             read = 0
@@ -150,6 +175,7 @@ class CsvFiles:
     def _otherwise(self, name: str, types: dict[str, pa.DataType]) -> CellType:
         """How the cells of a column are written that was asked for as numbers or dates, and is not written plainly."""
         look = self._count({**types, name: pa.string()}, [name])[name]
+        look.count()
         return max(OTHERWISE[types[name]], key=lambda kind: look.of_kind[KINDS.index(kind)])
 
     def _first_block(self, unknown: list[str]) -> dict[str, pa.DataType]:
@@ -169,6 +195,7 @@ class CsvFiles:
         """One pass: rows, bad rows, and what the cells of the undecided columns are."""
         self.types, self.rows, self.cut, self.missing = types, [], [], dict.fromkeys(types, 0)
         bad = Skipped(self.bad_rows)
+        self._held = Held(memory_limit()) if _HOLDS.get() else None
         looks = {name: Look(in_doubt) for name in undecided}
         for path in self.paths:
             read = kept = 0
@@ -178,6 +205,8 @@ class CsvFiles:
                 rows = self._kept(batch, path, read, bad)
                 for name in types:
                     self.missing[name] += rows.column(name).null_count
+                if self._held is not None and not self._held.add(rows):
+                    self._held = None
                 kept += rows.num_rows
                 read += batch.num_rows
             self.rows.append(kept)
@@ -344,6 +373,46 @@ class CsvFiles:
         return last_number(bad.path, self.texts[bad.path]) - bad.number + 1
 
 
+class Held:
+    """Rows of a look within a limit of bytes."""
+
+    def __init__(self, limit: float) -> None:
+        self.batches: list[pa.RecordBatch] = []
+        self.left = limit
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Hold the rows of a batch; whether there was room for them."""
+        self.left -= batch.nbytes
+        if batch.num_rows:
+            self.batches.append(batch)
+        return self.left >= 0
+
+    def cast(self, schema: pa.Schema) -> bool:
+        """Give columns that were looked at as text their types; whether that is what the parser would have read."""
+        read = self.batches[0].schema if self.batches else schema
+        others = [field for field in schema if read.field(field.name).type != field.type]
+        if any(read.field(field.name).type != pa.string() or field.type not in _AS_PARSED for field in others):
+            return False
+        try:
+            for k in range(len(self.batches)):
+                for field in others:
+                    at, batch = read.get_field_index(field.name), self.batches[k]
+                    self.batches[k] = batch.set_column(at, field.name, _parsed(batch.column(at), field.type))
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def taken(self) -> Iterator[pa.RecordBatch]:
+        """The batches, each let go of as the next one is asked for."""
+        while self.batches:
+            yield self.batches.pop(0)
+
+
+def _parsed(text: pa.Array, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(len(text)) if kind == pa.null() else text.cast(kind)
+
+
+_AS_PARSED = (pa.int64(), pa.float64(), pa.null())  # types that a cast of text reads as the parser does
 _FIRST_ROW = 2  # its number, counted from 1 with the header
 _MOST_BELOW = 10  # lines below the rows of a table
 _IN_UTC = "has times of time zones, read in UTC: so are its hours, weekdays and months"

@@ -135,6 +135,7 @@ def _likely(files: TypedFiles, names: Sequence[str]) -> list[str]:
     for name in names:
         look = Look()
         look.add(_cells(batch.column(name)).drop_null()[:_FIRST_CELLS])
+        look.count()
         likely += [name] if look.n_cells and _recognised(look).kind is not None else []
     return likely
 
@@ -146,6 +147,8 @@ def _looks(files: TypedFiles, asked: Sequence[str], likely: Sequence[str]) -> di
         for batch in files.batches(list(looks), _ROWS):
             for name, look in looks.items():
                 look.add(_cells(batch.column(name)))
+    for look in looks.values():
+        look.count()
     return looks
 
 

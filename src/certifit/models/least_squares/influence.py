@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-PIECE_BITS = 20  # logarithm to base 2 of the numbers that are read at a time
+PIECE_BITS = 17  # logarithm to base 2 of the numbers that are read at a time: they stay in the cache
 PLAIN_CONDITION = 1e5  # float64 keeps directions to about 2^-53 times the condition of the columns
 ALONE = 1e-9  # 1 - h below this: the fit passes through the row whatever its target
 
@@ -114,8 +114,10 @@ class Frame:
         if self.low is not None:
             return self._twofold_directions(X, self.low)
         first = int(self.has_intercept)
-        directions = _scaled(X, self.scaling) @ self.root[first:]
-        return np.asarray(directions + self.root[0] if first else directions)
+        directions = np.asarray(_scaled(X, self.scaling) @ self.root[first:])
+        if first:
+            directions += self.root[0]
+        return directions
 
     def _twofold_directions(self, X: Any, low: Array) -> Array:
         s, first = self.scaling, int(self.has_intercept)
@@ -153,7 +155,10 @@ class Influence:
         """The k rows of largest Cook's distance, largest first; ties and nan in the order of the rows."""
         if k < 1:
             raise ValueError(f"k must be at least 1. Got {k}.")
-        return self._taken(np.argsort(-self.cooks_distance, kind="stable")[:k])
+        size = np.where(np.isnan(self.cooks_distance), -np.inf, self.cooks_distance)
+        least = np.partition(size, len(size) - k)[len(size) - k] if k < len(size) else -np.inf
+        largest = np.flatnonzero(size >= least)  # few, so that not all rows are sorted
+        return self._taken(largest[np.argsort(-size[largest], kind="stable")[:k]])
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas frame: a row per row, their numbers in the index."""
@@ -180,11 +185,13 @@ def _scaled(X: Any, s: Scaling) -> Any:
     if sp.issparse(X) and not s.shift.any():
         return sp.csr_array((X.data * s.scale[X.indices], X.indices, X.indptr), shape=X.shape)
     dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-    return dense * s.scale - s.shift
+    scaled = dense * s.scale
+    scaled -= s.shift
+    return scaled
 
 
 def _piece_rows(block_rows: int, n_columns: int) -> int:
-    """Rows of a piece: a block, or a part of it where a block of wide rows is large; some 8 MB."""
+    """Rows of a piece: a block, or a part of it where a block of wide rows is large; some 1 MB."""
     piece = 1 << max(6, PIECE_BITS - n_columns.bit_length())
     return piece if piece < block_rows and block_rows % piece == 0 else block_rows
 

@@ -329,21 +329,21 @@ class Pull:
 
     def squared(self, seen: SeenRows) -> tuple[Array, Array]:
         """c^2 and d of every observation; d is 0 for a row of leverage 1, whose residual is 0 whatever its noise."""
-        c2 = (seen.directions @ self.directions.T) ** 2
-        complement = seen.complement[:, None]
-        return c2, np.where(
-            np.isnan(complement), 0.0, c2 / np.where(np.isnan(complement), 1.0, complement) ** self.power
-        )
+        c2 = seen.directions @ self.directions.T
+        c2 *= c2
+        complement = seen.complement
+        is_alone = np.isnan(complement)
+        return c2, c2 * np.where(is_alone, 0.0, np.where(is_alone, 1.0, complement) ** -self.power)[:, None]
 
     def sums(self, seen: SeenRows) -> LawSums:
         """Of the rows of a piece."""
         c2, d = self.squared(seen)
-        h, times = seen.leverage, seen.times
-        de2 = d * ((seen.residual / self.size) ** 2)[:, None]
-        counted = np.where(times[:, None] > 0, d, 0.0)
+        h, times, e2 = seen.leverage, seen.times, (seen.residual / self.size) ** 2
+        counted = d if (times > 0).all() else d[times > 0]
+        d2 = d * d
         return LawSums(
-            times @ c2, (times * (1 - h)) @ d, (times * ((1 - h) ** 2 - h**2)) @ d**2, times @ de2, times @ de2**2,
-            counted.max(axis=0, initial=0.0),
+            times @ c2, (times * (1 - h)) @ d, (times * ((1 - h) ** 2 - h**2)) @ d2, (times * e2) @ d,
+            (times * e2**2) @ d2, counted.max(axis=0, initial=0.0),
         )  # fmt: skip
 
 
