@@ -29,7 +29,8 @@ inline void check(bool claim, const char* message) {
 inline void check(bool claim, const std::string& message) { check(claim, message.c_str()); }
 
 inline void check_size(const char* name, size_t got, size_t wanted) {
-  check(got == wanted, std::string(name) + " has " + std::to_string(got) + " entries, needs " + std::to_string(wanted));
+  if (got == wanted) return;
+  check(false, std::string(name) + " has " + std::to_string(got) + " entries, needs " + std::to_string(wanted));
 }
 
 inline Dtype dtype_of(const AnyArray& array) {
@@ -85,8 +86,8 @@ class HeldRows {
       }
       if (n_rows_) {
         if (first) rows.n_rows = *n_rows_;
-        check(*n_rows_ == rows.n_rows,
-              "segments have " + std::to_string(*n_rows_) + " and " + std::to_string(rows.n_rows) + " rows");
+        if (*n_rows_ != rows.n_rows)
+          check(false, "segments have " + std::to_string(*n_rows_) + " and " + std::to_string(rows.n_rows) + " rows");
         first = false;
       }
       check(segment.n_columns <= most_columns - rows.n_columns, "columns are 2^31 or more");
@@ -102,12 +103,13 @@ class HeldRows {
   static constexpr size_t most_columns = (size_t{1} << 31) - 1;
 
   static void check_parts(const std::string& kind, size_t n_parts) {
-    const std::map<std::string, size_t> wanted = {{"rows", 2}, {"dense", 2},   {"csr", 5},  {"number", 5},
-                                                  {"bits", 6}, {"missing", 3}, {"codes", 7}};
+    static const std::map<std::string, size_t> wanted = {{"rows", 2}, {"dense", 2},   {"csr", 5},  {"number", 5},
+                                                         {"bits", 6}, {"missing", 3}, {"codes", 7}};
     auto found = wanted.find(kind);
-    check(found != wanted.end(), "unknown kind of segment: " + kind);
-    check(found->second == n_parts,
-          "a " + kind + " segment has " + std::to_string(n_parts) + " parts, needs " + std::to_string(found->second));
+    if (found == wanted.end()) check(false, "unknown kind of segment: " + kind);
+    if (found->second != n_parts)
+      check(false,
+            "a " + kind + " segment has " + std::to_string(n_parts) + " parts, needs " + std::to_string(found->second));
   }
 
   AnyArray hold(nb::handle object) {

@@ -18,7 +18,7 @@ from functools import cache, wraps
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
@@ -249,10 +249,14 @@ def one_blas_thread(function: Callable[Arguments, Result]) -> Callable[Arguments
 
     @wraps(function)
     def limited(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if getattr(_inside, "is_limited", False):  # a caller has seen to it
+            return function(*args, **kwargs)
         _limit.enter()
+        _inside.is_limited = True
         try:
             return function(*args, **kwargs)
         finally:
+            _inside.is_limited = False
             _limit.leave()
 
     return limited
@@ -292,6 +296,7 @@ class _BlasLimit:
 
 
 _limit = _BlasLimit()
+_inside = local()  # of the thread at hand
 # A child of fork has only the thread that forked: whoever else held the limit is not there to give it back.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_limit.reset)

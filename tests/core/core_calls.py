@@ -364,6 +364,137 @@ def _(rng: Rng) -> Arguments:
     return {"hi": root @ root.T, "lo": np.zeros((d, d)), "floor": np.full(d, 1e-9), "threads": threads(rng)}
 
 
+def _square(rng: Rng, d: int) -> Any:
+    root = rng.normal(size=(d, d + 1))
+    return root @ root.T
+
+
+@call("powers_of_two")
+def _(rng: Rng) -> Arguments:
+    return {"sizes": np.abs(vector(rng, int(rng.integers(0, 9))))}
+
+
+@call("scaled_coef")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"coef": vector(rng, d), "scale": np.exp2(rng.integers(-9, 9, size=d)), "y_scale": 0.5}
+
+
+def _units(rng: Rng, d: int) -> Arguments:
+    return {"scale": np.exp2(rng.integers(-9, 9, size=d)), "shift": vector(rng, d), "y_scale": 2.0, "y_shift": 0.3}
+
+
+@call("state_of_solution")
+def _(rng: Rng) -> Arguments:
+    d, has_intercept = int(rng.integers(0, 9)), bool(rng.random() < 0.5)
+    solution, low = vector(rng, d + has_intercept), maybe(rng, 1e-17 * vector(rng, d + has_intercept))
+    return {"solution": solution, "low": low, "has_intercept": has_intercept, **_units(rng, d)}
+
+
+@call("solution_of_state")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"coef": vector(rng, d), "intercept": 0.7, "has_intercept": bool(rng.random() < 0.5), **_units(rng, d)}
+
+
+@call("plain_factor")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"matrix": _square(rng, d), "norms": maybe(rng, np.ones(d)), "least_share": 1e-30}
+
+
+@call("plain_solve")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"upper": np.triu(_square(rng, d)), "units": np.ones(d), "right": vector(rng, d)}
+
+
+@call("shifted_gradient")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    parts = {name: vector(rng, d) for name in ("shift", "penalty", "weights")}
+    return {"hi": vector(rng, d + 1), "lo": 1e-17 * vector(rng, d + 1), **parts}
+
+
+@call("moved_residual")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    coef, units = vector(rng, d), _units(rng, d)
+    del units["y_shift"]
+    return {
+        "gradient": vector(rng, d + 1),
+        "rounding": np.full(d + 1, 1e-16),
+        "squares": 3.0,
+        "magnitude": 9.0,
+        "old_coef": coef,
+        "old_intercept": 0.4,
+        "coef": coef + 1e-12 * vector(rng, d),
+        "intercept": 0.4,
+        "sums": _square(rng, d + 2),
+        "penalty": np.abs(vector(rng, d)),
+        **units,
+        "small_step": 1e-8,
+        "small_change": 0.1,
+    }
+
+
+@call("raw_inverse")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"inverse": _square(rng, d + 1), "shift": vector(rng, d)}
+
+
+@call("error_length")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {"inverse": _square(rng, d), "error": np.abs(vector(rng, d))}
+
+
+@call("proven_digits")
+def _(rng: Rng) -> Arguments:
+    d, has_intercept = int(rng.integers(1, 9)), bool(rng.random() < 0.5)
+    inverse = _square(rng, d)
+    vectors = {name: np.abs(vector(rng, d)) for name in ("estimate", "slope", "norms")}
+    sizes = {"residual": 0.1, "predictions": 2.0, "relations": 0.0, "most": 15.0}
+    shift = vector(rng, d - has_intercept)
+    return {"inverse": inverse, "raw": inverse, "shift": shift, "has_intercept": has_intercept, **vectors, **sizes}
+
+
+@call("centred_products")
+def _(rng: Rng) -> Arguments:
+    return {
+        "sums": _square(rng, int(rng.integers(2, 9))),
+        "has_intercept": bool(rng.random() < 0.5),
+        "no_spread": 1e-14,
+    }
+
+
+@call("centred_dual")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    columns = {name: np.abs(vector(rng, d)) for name in ("norms", "norms_about", "means", "means_error")}
+    sums = {"gradient": vector(rng, d + 1), "rounding": np.full(d + 1, 1e-16)}
+    return {**sums, **columns, "unit": 1e-30, "total": 20.0, "has_intercept": bool(rng.random() < 0.5)}
+
+
+def _by_column(rng: Rng, d: int) -> Arguments:
+    free = np.full(d, np.inf)
+    strengths = {name: np.maximum(vector(rng, d), 0.0) for name in ("l1", "l2")}
+    return {**strengths, "lower": -free, "upper": free if rng.random() < 0.5 else np.ones(d)}
+
+
+@call("elastic_gap")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {**_by_column(rng, d), "w": vector(rng, d), "q": vector(rng, d), "error": np.abs(vector(rng, d))}
+
+
+@call("finite_share")
+def _(rng: Rng) -> Arguments:
+    d = int(rng.integers(0, 9))
+    return {**_by_column(rng, d), "q": vector(rng, d), "error": np.abs(vector(rng, d))}
+
+
 @call("twofold_dot")
 def _(rng: Rng) -> Arguments:
     d = int(rng.integers(0, 9))

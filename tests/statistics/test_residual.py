@@ -11,6 +11,7 @@ from chunks import batches, memory, random_cuts
 from reference import Exact, dot, rational
 
 from certifit.data.source import Memory
+from certifit.runtime import core
 from certifit.statistics.gram import Scaling, gram
 from certifit.statistics.residual import Residual, residual
 
@@ -63,17 +64,20 @@ def test_a_moved_statistic_equals_the_summed_one(rng, alpha, noise):
     penalty = np.full(3, alpha)
     sums = gram(Memory(X, y), centred=False)
     matrix = sums.sums / np.outer([*sums.scaling.scale, 1, sums.scaling.y_scale], [*sums.scaling.scale, 1, 1])
-    matrix = matrix[np.ix_([3, 0, 1, 2], [3, 0, 1, 2])]
+    matrix = np.ascontiguousarray(matrix[:4, :4])
     start = residual(Memory(X, y), scaling, w, b, np.zeros(3), penalty)
-    step = 1e-11 * rng.normal(size=4)
-    state = np.array([b, *w]) + step
-    step = state - np.array([b, *w])  # as float64 has it
-    moved = start.moved(step, matrix, penalty, w)
+    state = np.array([b, *w]) + 1e-11 * rng.normal(size=4)
+    at = (start.gradient, start.rounding, start.squares, start.magnitude)
+    units = (scaling.scale, scaling.shift, scaling.y_scale)
+    moved = core.moved_residual(*at, w, b, state[1:], state[0], matrix, penalty, *units, 1e-8, np.inf)
+    assert moved is not None
+    gradient, rounding, squares = moved
     summed = residual(Memory(X, y), scaling, state[1:], state[0], np.zeros(3), penalty)
-    within = moved.rounding + summed.rounding + 1e-28
-    assert np.all(np.abs(moved.gradient - summed.gradient) <= 2 * within)
-    assert moved.squares == pytest.approx(summed.squares, rel=1e-6, abs=0)
-    assert moved.magnitude == pytest.approx(summed.magnitude, rel=1e-6, abs=0)
+    within = rounding + summed.rounding + 1e-28
+    assert np.all(np.abs(gradient - summed.gradient) <= 2 * within)
+    assert squares == pytest.approx(summed.squares, rel=1e-6, abs=0)
+    far = core.moved_residual(*at, w, b, state[1:] + 1.0, state[0], matrix, penalty, *units, 1e-8, np.inf)
+    assert far is None  # its rounding would be that of a step
 
 
 @pytest.mark.parametrize("block_rows", [1, 4, 30])

@@ -19,6 +19,8 @@ Numbers = Array | float  # a number, or an array of them
 
 def plain_numbers(values: Any) -> Array:
     """float64 as the core reads it: in one piece, and at addresses that a float64 may have."""
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.c_contiguous and values.flags.aligned:
+        return values
     return np.require(values, np.float64, ("C", "A"))
 
 

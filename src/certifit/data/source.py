@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -231,7 +231,7 @@ class Source:
         stretch = next(self.stretches(), None)
         if stretch is None or stretch.n_rows == 0:
             raise ValueError("Found 0 rows. A fit needs at least one.")
-        return stretch.part(0, self.block_rows)
+        return stretch if stretch.n_rows <= self.block_rows else stretch.part(0, self.block_rows)
 
     def through(self, row_map: RowMap) -> Source:
         """This source with every stretch mapped when it is read."""
@@ -297,6 +297,12 @@ def _plain_names(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(n_columns))
 
 
+@cache
+def _plain_view(roles: tuple[str, ...]) -> View:
+    """Of rows that have these parts, each named by its role."""
+    return View.of(Roles(**{role: role for role in roles}))
+
+
 class Memory(Source):
     """Rows in memory: an array of any numeric type and layout, or CSR. No copy is made."""
 
@@ -323,7 +329,7 @@ class Memory(Source):
         """The rows, and the view that says what they have."""
         parts = {"target": block.y, "weight": block.weight, "group": block.group, "offset": block.offset}
         self.block = block
-        self.view = View.of(Roles(**{role: role for role, values in parts.items() if values is not None}))
+        self.view = _plain_view(tuple(role for role, values in parts.items() if values is not None))
 
     @property
     def in_memory(self) -> bool:

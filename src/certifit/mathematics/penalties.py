@@ -40,25 +40,24 @@ class ElasticPenalty:
         """h(w), bounds left aside."""
         return float(self.l1 @ np.abs(w) + (self.l2 * w) @ w / 2)
 
-    def maximiser(self, q: Array) -> Array:
-        """The w_j that attain h*_j(q_j) = sup_w q_j w - h_j(w); infinite where none does."""
-        sign, size = np.sign(q), np.maximum(np.abs(q) - self.l1, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            far = np.where(size > 0, size / self.l2, 0.0)
-        return np.asarray(np.minimum(np.maximum(sign * far, self.lower), self.upper))
+    def gap(self, w: Array, q: Array, error: Array) -> tuple[float, float]:
+        """sum_j h_j(w_j) + h*_j(q_j) - q_j w_j, every term >= 0, and what errors of q and roundings may add.
 
-    def furthest(self, q: Array, error: Array) -> Array:
-        """The largest |maximiser| within an error of q: h* is convex, so the error costs at most so much of it."""
-        ends = np.abs(self.maximiser(q + error)), np.abs(self.maximiser(q - error))
-        return np.asarray(np.maximum(*ends))
+        h*_j(q_j) = sup_w q_j w - h_j(w) is convex: an error costs at most so much of the furthest w within it that
+        attains the supremum.
+        """
+        columns = (np.ascontiguousarray(part) for part in (w, q, error))
+        brackets, rounding = core.elastic_gap(*self._columns, *columns)
+        return brackets, rounding
 
-    def conjugate(self, q: Array) -> Array:
-        """h*_j(q_j), column by column."""
-        w = self.maximiser(q)
-        size = np.maximum(np.abs(q) - self.l1, 0.0)
-        with np.errstate(invalid="ignore"):
-            values = size * np.abs(w) - (self.l2 / 2 * w) * w
-        return np.where(size > 0, np.where(np.isinf(w), np.inf, values), 0.0)
+    def finite_share(self, q: Array, error: Array) -> float:
+        """The largest multiple of q, at most 1, at which every h*_j is finite, whatever the error."""
+        share: float = core.finite_share(*self._columns, np.ascontiguousarray(q), np.ascontiguousarray(error))
+        return share
+
+    @property
+    def _columns(self) -> tuple[Array, Array, Array, Array]:
+        return self.l1, self.l2, self.lower, self.upper
 
 
 MOST_ROUNDS = 1000

@@ -88,8 +88,14 @@ def _class_of(estimator: object) -> type[object]:
 
 
 def _row_of(cls: type[object]) -> Learner | None:
-    rows = {learner.place: learner for learner in LEARNERS.values()}
+    rows = _rows_by_place(len(LEARNERS))
     return next((rows[place] for place in _places_of(*cls.__mro__) if place in rows), None)
+
+
+@cache
+def _rows_by_place(n_learners: int) -> dict[str, Learner]:
+    """The table by place, made again where it has grown: small fits ask some ten times."""
+    return {learner.place: learner for learner in LEARNERS.values()}
 
 
 def _composite_row(estimator: object) -> Learner | None:

@@ -46,6 +46,8 @@ class Param:
         """Refuse a value that is not legal."""
         if value is None and self.or_none:
             return
+        if type(value) is type(self.default) and value == self.default and value is not None:
+            return  # most values are; the questions below cost more than the comparison
         if not self.is_kind(value):
             raise TypeError(self._refusal(name, value))
         if not self.accepts(value):

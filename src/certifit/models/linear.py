@@ -5,6 +5,7 @@ First the parameters of a penalty on weights: its strength, factors of single co
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -82,7 +83,7 @@ class PenaltyParameters(TaskEstimator[TaskT, StateT]):
     def _strengths(self, names: Sequence[str], alpha: float) -> Strengths:
         lower, upper = self._bounds(names)
         factors = self._factors(names)
-        if factors.max(initial=0.0) > np.finfo(float).max / max(float(alpha), 1.0):
+        if factors.max(initial=0.0) > sys.float_info.max / max(float(alpha), 1.0):
             raise ValueError(
                 f"alpha times the largest of penalty_factors exceeds float64: {alpha:g} times {factors.max():g}."
             )
@@ -108,11 +109,13 @@ class PenaltyParameters(TaskEstimator[TaskT, StateT]):
 
     def _bounds(self, names: Sequence[str]) -> tuple[Array, Array]:
         lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+        if self.bounds is None:
+            return lower, upper
         if isinstance(self.bounds, Mapping):
             for name, bound in self.bounds.items():
                 places = self._places(name, names, "bounds")
                 lower[places], upper[places] = _pair(name, bound)
-        elif self.bounds is not None:
+        else:
             lower, upper = _bound_pair(self.bounds, len(names))
         if not (lower <= 0).all() or not (upper >= 0).all():  # NaN fails too
             j = int(np.flatnonzero(~((lower <= 0) & (upper >= 0)))[0])

@@ -18,8 +18,11 @@ from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics import double_double as dd
 
 PLAIN_CONDITION = 1e3  # condition^2 * 2^-53 * (growth of a sum) stays below 1e-8
+FEW_COLUMNS = 48  # up to which a factor is made in one call of the core: LAPACK's calls cost more than its arithmetic
 PLAIN_SHARE = 2.0**-106  # squares about a shift that are a smaller share of those about 0 are beyond float64 sums
 DEPENDENT = 2.0**-46  # a column closer than this, relative, to the span of the others is dependent on them
+_NONE = np.zeros(0, dtype=np.int64)
+_NONE.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,10 @@ class System:
     def of(matrix: Array, low: Array | None, penalty: Array, norms: Array) -> System:
         """The system with a penalty added to its diagonal."""
         matrix, low = matrix.copy(), None if low is None else low.copy()
-        at = np.arange(len(matrix))
         if low is None:
-            matrix[at, at] += penalty
+            matrix.flat[:: len(matrix) + 1] += penalty
         else:
+            at = np.arange(len(matrix))
             matrix[at, at], low[at, at] = dd.add((matrix[at, at], low[at, at]), (penalty, np.zeros(len(at))))
         return System(matrix, low, norms)
 
@@ -74,6 +77,8 @@ class Factor:
     def solve(self, right: Array) -> Array:
         """Solution on the kept columns for a right-hand side given on all columns; zero on the others."""
         if not len(self.dependent):
+            if right.ndim == 1 and len(right) <= FEW_COLUMNS and self._upper[1] is None:
+                return _solve_few(self._upper[0], self._units, right)
             return np.asarray((_solve(self._upper, (right.T * self._units).T).T * self._units).T)
         out = np.zeros(right.shape)
         u = self._units[self.kept]
@@ -141,7 +146,7 @@ class Factor:
     def inverse(self) -> Array:
         """Inverse on the kept columns, zero elsewhere."""
         if not len(self.dependent):
-            return np.asarray(self.scaled_inverse * self._units[:, None] * self._units)
+            return np.ascontiguousarray(self.scaled_inverse * self._units[:, None] * self._units)
         size = len(self.kept) + len(self.dependent)
         out = np.zeros((size, size))
         u = self._units[self.kept]
@@ -151,14 +156,21 @@ class Factor:
 
 def plain_factor(system: System) -> Factor | None:
     """Float64 Cholesky, or None where its condition is beyond what float64 sums can bear."""
-    size = len(system.units)
+    size = len(system.matrix)
+    if size <= FEW_COLUMNS:
+        made = core.plain_factor(np.ascontiguousarray(system.matrix), system.norms, PLAIN_SHARE)
+        if made is None or not made[3] <= PLAIN_CONDITION:
+            return None
+        upper, inverse, units, condition = made
+        factor = Factor(np.arange(size), _NONE, np.zeros((0, size)), np.nan, units, (upper, None), condition)
+        factor.__dict__["scaled_inverse"] = inverse
+        return factor
     if (system.matrix.diagonal() < PLAIN_SHARE * system.norms**2).any():
         return None
     upper, condition = _plain_cholesky(system.scaled)
     if not condition <= PLAIN_CONDITION:
         return None
-    none = np.zeros(0, dtype=np.int64)
-    return Factor(np.arange(size), none, np.zeros((0, size)), np.nan, system.units, (upper, None), condition)
+    return Factor(np.arange(size), _NONE, np.zeros((0, size)), np.nan, system.units, (upper, None), condition)
 
 
 def twofold_factor(system: System) -> Factor:
@@ -188,6 +200,12 @@ def _plain_cholesky(matrix: Array) -> tuple[Array, float]:
         return upper, np.inf
     reciprocal, _ = lapack.dpocon(upper, np.abs(matrix).sum(axis=0).max(), uplo="U")
     return upper, float(1.0 / np.sqrt(reciprocal)) if reciprocal > 0 else np.inf
+
+
+def _solve_few(upper: Array, units: Array, right: Array) -> Array:
+    """The solution for few columns and one right-hand side."""
+    solution: Array = core.plain_solve(np.ascontiguousarray(upper), units, np.ascontiguousarray(right))
+    return solution
 
 
 def _solve(upper: tuple[Array, Array | None], right: Array) -> Array:
@@ -229,10 +247,18 @@ def product_above_0(a: Array, b: Array) -> float:
 class Curvature:
     """The inverse of a symmetric matrix >= 0 on the directions that curve."""
 
-    _eigen: tuple[Array, Array] | None
+    _eigen: tuple[Array, Array] | None = None
+    _scaled_inverse: Array | None = None  # where it came with the factor
+    n_flat = 0
+    condition: float
 
     @one_blas_thread
     def __init__(self, matrix: Array) -> None:
+        if 0 < len(matrix) <= FEW_COLUMNS:
+            made = core.plain_factor(np.ascontiguousarray(matrix), None, 0.0)
+            if made is not None and 1 / made[3] ** 2 > FLAT:
+                self._upper, self._scaled_inverse, self._units, self.condition = made
+                return
         diagonal = np.diagonal(matrix)
         with np.errstate(all="ignore"):
             self._units = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -241,11 +267,9 @@ class Curvature:
             self._units, self._eigen = np.ones(len(matrix)), (np.zeros(0), np.zeros((len(matrix), 0)))
             self.n_flat, self.condition = len(matrix), np.inf if len(matrix) else 1.0
             return
-        self._eigen = None
         self._upper, failed = lapack.dpotrf(scaled, lower=0, clean=1)
         norm = np.abs(scaled).sum(axis=0).max(initial=0.0)
         reciprocal = 0.0 if failed else float(lapack.dpocon(self._upper, norm, uplo="U")[0])
-        self.n_flat = 0
         if not reciprocal > FLAT:
             values, vectors = np.linalg.eigh(scaled)
             curved = values > FLAT * values[-1] if len(values) else values > 0
@@ -257,6 +281,8 @@ class Curvature:
     @one_blas_thread
     def solve(self, right: Array) -> Array:
         """The matrix's inverse times a vector, or columns of a matrix."""
+        if self._eigen is None and right.ndim == 1 and 0 < len(right) <= FEW_COLUMNS:
+            return _solve_few(self._upper, self._units, right)
         scaled = (right.T * self._units).T
         if self._eigen is None:
             solution = lapack.dpotrs(self._upper, scaled, lower=0)[0] if len(scaled) else scaled
@@ -268,5 +294,7 @@ class Curvature:
     @cached_property
     def inverse(self) -> Array:
         """The inverse, symmetric."""
+        if self._scaled_inverse is not None:
+            return np.asarray(self._scaled_inverse * self._units[:, None] * self._units)
         whole = self.solve(np.eye(len(self._units)))
         return np.asarray((whole + whole.T) / 2)

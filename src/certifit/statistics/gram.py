@@ -18,7 +18,7 @@ from certifit.data.cells import Cells
 from certifit.data.columns import Array, Codes, Columns, Csr
 from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
-from certifit.runtime import check_memory, check_work, core, n_threads
+from certifit.runtime import check_memory, check_work, core, memory_limit, n_threads, work_limit
 from certifit.statistics import double_double as dd
 
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
@@ -27,8 +27,6 @@ CUBE_SECONDS = {
     False: 2e-10,
     True: 1e-9,
 }  # of one core of 2024 to factor and invert, per cube of columns; twofold or not
-_LEAST = 5e-324  # above 0
-_LARGEST_EXPONENT = 1000  # 2^1000 times a number below 2^24 is finite
 ROUGH_SHARE = 1 / 16  # of a column's squares: squares about its mean below it are known to fewer digits than entries
 NO_SPREAD = 1e-14  # of a column's mean square about its shift: a variance below it is rounding
 
@@ -64,16 +62,7 @@ class Scaling:
 
     def of_state(self, coef: Array, intercept: float) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target. One that is not 0 stays one, however small."""
-        # One rounding at most: coef / scale may be below the normal numbers.
-        weights = np.ldexp(coef, self._weight_powers)
-        if not weights.all():
-            weights = np.where((weights == 0) & (coef != 0), np.copysign(_LEAST, coef), weights)
-        return weights, intercept * self.y_scale
-
-    @cached_property
-    def _weight_powers(self) -> Array:
-        """Powers of two of y_scale / scale."""
-        return np.asarray(np.frexp(self.y_scale)[1] - np.frexp(self.scale)[1])
+        return core.scaled_coef(np.ascontiguousarray(coef), self.scale, self.y_scale), intercept * self.y_scale
 
     def within(self, most: Array) -> Scaling:
         """The same with no column's scale above `most`, which a strong penalty on a column of 1e-150 asks for."""
@@ -111,7 +100,7 @@ class ColumnSizes:
 
     def powers(self) -> ColumnSizes:
         """The powers of two that bring these sizes near 1."""
-        powers = _power_of_two(np.concatenate([self.columns, [self.target, self.weight]]))
+        powers = core.powers_of_two(np.append(self.columns, (self.target, self.weight)))
         return ColumnSizes(powers[:-2], powers[-2], powers[-1])
 
     def __add__(self, other: ColumnSizes) -> ColumnSizes:
@@ -340,11 +329,14 @@ def check_square(source: Source, twofold: bool = False, n_cells: int = 1) -> Non
     """Refuse a matrix of columns x columns beyond the limits of memory (a sum per thread) or work (to solve it)."""
     d = source.n_features
     n_bytes = 8.0 * (1 + twofold) * n_cells * (d + 2) ** 2 * (n_threads() + 1)
+    seconds = n_cells * float(d) ** 3 * CUBE_SECONDS[twofold]
+    if n_bytes <= memory_limit() and seconds <= 3600 * work_limit():
+        return
     of_cells = f" for each of {n_cells:,} parts of the rows" if n_cells > 1 else ""
     what = f"A matrix of {d:,} x {d:,} columns{of_cells}"
     instead = "Use fewer columns (columns=, a lower degree, a feature filter such as Lasso)."
     check_memory(n_bytes, what, instead)
-    check_work(n_cells * float(d) ** 3 * CUBE_SECONDS[twofold], what, instead)
+    check_work(seconds, what, instead)
 
 
 def refuse_no_weight(sum_weight: float, what: str = "The rows") -> None:
@@ -401,9 +393,3 @@ def _is_shifted(X: Any) -> Array:
     if not isinstance(X, Columns):
         return np.full(X.shape[1], not sp.issparse(X))
     return np.concatenate([np.full(part.n_columns, not isinstance(part, Codes | Csr)) for part in X.segments])
-
-
-def _power_of_two(size: Array) -> Array:
-    """2^-e with size 2^-e in [1, 2); 1 where size is 0 or not finite."""
-    exponent = np.frexp(np.where(np.isfinite(size) & (size > 0), size, 1.0))[1] - 1
-    return np.asarray(np.ldexp(1.0, np.minimum(np.maximum(-exponent, -_LARGEST_EXPONENT), _LARGEST_EXPONENT)))

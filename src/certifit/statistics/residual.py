@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,7 +63,7 @@ class Residual:
     @property
     def off(self) -> float:
         """Bound on the error of the root of the squares."""
-        return 4 * self.unit * float(np.sqrt(self.magnitude))
+        return 4 * self.unit * math.sqrt(self.magnitude)
 
     def settled(self, source: Source, coef: Array, intercept: float) -> Residual:
         """The same without errors where all residuals are 0, as all are of a target that is constant."""
@@ -75,28 +76,15 @@ class Residual:
 
     def raised(self, objective: float) -> float:
         """The most that an objective of these squares can be after all roundings."""
-        return float((np.sqrt(objective) + self.off) ** 2) * (1 + 16 * UNIT)
+        root = math.sqrt(objective) + self.off
+        return root * root * (1 + 16 * UNIT)
 
     def scale(self, objective: float, null: float) -> float:
         """What an excess is relative to: the objective, or the null model's where it is an exact fit to rounding."""
         if is_exact_fit(self.raised(objective), null):
             return null
-        return max(float(max(np.sqrt(objective) - self.off, 0.0) ** 2) * (1 - 16 * UNIT), TINY)
-
-    def moved(self, step: Array, matrix: Array, penalty: Array, weights: Array) -> Residual:
-        """The sums after a small step of (intercept, w), from sum_i w_i a_i a_i' + penalty for a = (1, x - shift).
-
-        They are quadratic in the state, so no pass is needed; the matrix is known to some hundred roundings.
-        """
-        change = matrix @ step
-        size = np.sqrt(np.diagonal(matrix))
-        error = MATRIX_ERROR * size * float(size @ np.abs(step))
-        pull = np.concatenate([[0.0], penalty * step[1:]])
-        # |r - a's|^2 = |r|^2 - 2 s'(sum_i w_i a_i r_i) + s'As; the sum is the gradient without the penalty's pull.
-        slope = self.gradient + np.concatenate([[0.0], penalty * weights])
-        squares = max(self.squares - 2 * float(slope @ step) + float(step @ change), 0.0)
-        gradient = self.gradient - change - pull
-        return Residual(gradient, squares, self.magnitude, self.rounding + error + UNIT * np.abs(gradient), self.unit)
+        root = max(math.sqrt(objective) - self.off, 0.0)
+        return max(root * root * (1 - 16 * UNIT), TINY)
 
 
 @dataclass(frozen=True)
@@ -123,11 +111,7 @@ def residual(
     """
     f = partial(_of_stretch, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
     sums = source.reduce(f)
-    hi, lo = sums.gradient
-    columns = dd.add((hi[:-1], lo[:-1]), dd.multiply((-shift, np.zeros_like(shift)), (hi[-1], lo[-1])))
-    if penalty.any():
-        columns = dd.add(columns, dd.two_product(-penalty, weights))
-    gradient = np.concatenate([hi[-1:], columns[0]])
+    gradient = core.shifted_gradient(*sums.gradient, shift, penalty, weights)
     unit = twofold_unit(sums.n_rows)
     return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)
 

@@ -27,7 +27,7 @@ from certifit.data.columns import Array
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.glm.concordance import score_ends
 from certifit.models.glm.task import Evaluated, GlmTask
-from certifit.models.lasso.certificate import Gap, brackets_of, finite_share
+from certifit.models.lasso.certificate import Gap
 from certifit.statistics.loss_sums import Oracle, careful_loss, oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.row_curvature import row_reach
@@ -229,24 +229,9 @@ def score_gap(at: ScorePoint) -> Gap:
 
 def dual_gap(penalty: ElasticPenalty, w: Array, dual: Dual, most_loss: float) -> tuple[float, float]:
     """The gap of weights and a dual point, scaled into the domains of penalties with l1; what rounding may add."""
-    share = finite_share(penalty, dual.q, dual.error)
-    brackets, rounding = _penalty_brackets(penalty, w, share * dual.q, share * dual.error)
-    return share * dual.rows + (1 - share) * most_loss + float(brackets.sum()), float(rounding.sum())
-
-
-def _penalty_brackets(penalty: ElasticPenalty, w: Array, q: Array, error: Array) -> tuple[Array, Array]:
-    """h_j(w_j) + h*_j(q_j) - q_j w_j, and what the errors of q may add.
-
-    Of squares alone a bracket is (q - l2 w)^2 / (2 l2): an error counts by what is left of q, and not by w.
-    """
-    reach = np.abs(w) + penalty.furthest(q, error)
-    rounding = error * reach + 2.0**-50 * np.abs(q) * reach
-    brackets = brackets_of(penalty, w, q)
-    is_square = (penalty.l1 == 0) & (penalty.l2 > 0) & np.isinf(penalty.lower) & np.isinf(penalty.upper)
-    l2 = np.where(is_square, penalty.l2, 1.0)
-    left, off = np.abs(q - l2 * w), error + 4 * UNIT * (np.abs(q) + l2 * np.abs(w))
-    brackets = np.where(is_square, left * (left / (2 * l2)), brackets)
-    return brackets, np.where(is_square, off * ((left + off / 2) / l2), rounding)
+    share = penalty.finite_share(dual.q, dual.error)
+    brackets, rounding = penalty.gap(w, share * dual.q, share * dual.error)
+    return share * dual.rows + (1 - share) * most_loss + brackets, rounding
 
 
 def better(first: Gap, second: Gap) -> Gap:

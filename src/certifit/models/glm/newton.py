@@ -26,7 +26,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source, join, rows_where
-from certifit.mathematics.penalties import without_still
+from certifit.mathematics.penalties import NO_CURVATURE
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
 from certifit.models.glm.task import Evaluated, GlmTask
@@ -176,8 +176,8 @@ def _held(task: Descends, hessian: Array) -> Array:
     """
     if not isinstance(task, GlmTask):
         return hessian
-    without, shift = without_still(hessian - np.diag(task.l2), task.scaling.shift), task.scaling.shift
-    still = np.flatnonzero((np.diagonal(without)[:-1] == 0) & (task.l2[:-1] > 0))
+    shift, curved = task.scaling.shift, hessian.diagonal() - task.l2
+    still = np.flatnonzero((curved[:-1] <= NO_CURVATURE * curved[-1] * shift**2) & (task.l2[:-1] > 0))
     if not len(still):
         return hessian
     hessian = hessian.copy()

@@ -249,7 +249,7 @@ class GlmTask(ScoreTask):
             gradient = sums.gradient[0] / total + pull
             matrix = None if sums.hessian is None else sums.hessian[0] / total
         if matrix is not None:
-            matrix[np.diag_indices(self.size)] += self.l2
+            matrix.flat[:: self.size + 1] += self.l2
         if not self.fit_intercept:
             gradient[-1] = 0.0
             if matrix is not None:

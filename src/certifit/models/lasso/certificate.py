@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, prediction_change
 from certifit.models.lasso.task import LassoTask
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.runtime import core
 from certifit.statistics.factor import System, plain_factor, product_above_0
 from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, is_exact_fit
 
@@ -55,6 +55,8 @@ class _Dual:
     q: Array
     error: Array
     distance: float
+    level: float  # the mean of the residuals, which is taken off them with an intercept
+    level_error: float
 
 
 @np.errstate(over="ignore", invalid="ignore")  # far states: what is infinite or not a number proves nothing
@@ -82,35 +84,33 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
             break
         dual = _dual(task, state, make(task, state), all_columns)
         if dual is not None:
-            brackets = brackets_of(penalty, weights, dual.q)
-            reach = np.abs(weights) + penalty.furthest(dual.q, dual.error)
-            rounding = float(dual.error @ reach) + 2.0**-50 * float(np.abs(dual.q) @ reach) + rounded
+            brackets, rounding = penalty.gap(weights, dual.q, dual.error)
             # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
-            tightened = replace(gap, value=dual.distance / 2 + float(brackets.sum()) + beyond, rounding=rounding)
+            tightened = replace(gap, value=dual.distance / 2 + brackets + beyond, rounding=rounding + rounded)
             gap = tightened if tightened.relative < gap.relative else gap  # never a NaN
     return gap
 
 
 def _nothing_proven(at: Residual, penalty: float, null_squares: float, total: float) -> Gap:
     """The objective at a state, at most, and what an excess is relative to: at least, after all roundings."""
-    root = float(np.sqrt(at.squares))
-    most, least = ((max(root + off, 0.0) ** 2 / (2 * total) + penalty) for off in (at.off, -at.off))
+    root, off = math.sqrt(at.squares), at.off
+    most, least = (max(end, 0.0) * max(end, 0.0) / (2 * total) + penalty for end in (root + off, root - off))
     null = null_squares / (2 * total)
     is_exact = is_exact_fit(most, null) or at.is_met
     scale = null if is_exact else least
     is_lost = at.is_lost(scale)
-    scale = max(scale, TINY) if np.isfinite(scale) else 1.0
+    scale = max(scale, TINY) if math.isfinite(scale) else 1.0
     return Gap(np.inf, 0.0, most, scale, is_exact and not is_lost, is_lost)
 
 
 def _residuals(task: LassoTask, state: Weights) -> _Dual:
     """The residuals less their mean."""
-    at, total = task.residual_at(state), task.sum_weight
-    level, off = _level(task, state), _level_error(task, state)
-    error = (at.rounding[1:] + at.unit * np.sqrt(at.magnitude) * task.norms) / total
-    error = error + (abs(level) * MATRIX_ERROR + off) * task.norms_about / np.sqrt(total)
-    error = error + (abs(level) + off) * task.means_error
-    return _Dual(at.gradient[1:] / total - level * task.means, error, 0.0)
+    at = task.residual_at(state)
+    columns = (task.norms, task.norms_about, task.means, task.means_error)
+    unit = at.unit * math.sqrt(at.magnitude)
+    dual = core.centred_dual(at.gradient, at.rounding, unit, task.sum_weight, *columns, bool(task.fit_intercept))
+    q, error, level, level_error = dual
+    return _Dual(q, error, 0.0, level, level_error)
 
 
 def _settled(task: LassoTask, state: Weights) -> _Dual:
@@ -123,33 +123,23 @@ def _settled(task: LassoTask, state: Weights) -> _Dual:
     across, w = task.across(places) / total, weights[places]
     slope = start.q[places] - penalty.l1[places] * np.sign(w) - penalty.l2[places] * w
     move = _newton(across[places], slope)
-    return _Dual(start.q - across @ move, start.error + _loss(task, places, move), _square(task, places, move, across))
+    q, error = start.q - across @ move, start.error + _loss(task, places, move)
+    return _Dual(q, error, _square(task, places, move, across), start.level, start.level_error)
 
 
 def _dual(task: LassoTask, state: Weights, start: _Dual, all_columns: bool) -> _Dual | None:
     """A feasible point made of one; None where none was found."""
-    at, total, level = task.residual_at(state), task.sum_weight, _level(task, state)
+    at, level = task.residual_at(state), start.level
     made = _orthogonal(task, start.q, start.error, all_columns)
     if made is None:
         return None
     q, error, moved = made
-    share = finite_share(task.penalty, q, error)
-    squares = max(at.squares / total - level * level, 0.0)
+    share = task.penalty.finite_share(q, error)
+    squares = max(at.squares / task.sum_weight - level * level, 0.0)
     # r - share (r - level - moves), the level orthogonal to the rest
     moves = np.sqrt(start.distance) + np.sqrt(moved)
-    distance = ((1 - share) * np.sqrt(squares) + share * moves) ** 2 + (abs(level) + _level_error(task, state)) ** 2
-    return _Dual(share * q, share * error, float(distance))
-
-
-def _level(task: LassoTask, state: Weights) -> float:
-    return float(task.residual_at(state).gradient[0] / task.sum_weight) if task.fit_intercept else 0.0
-
-
-def _level_error(task: LassoTask, state: Weights) -> float:
-    """Bound on the error of the level."""
-    at, total = task.residual_at(state), task.sum_weight
-    sums = at.rounding[0] + at.unit * np.sqrt(at.magnitude * total)
-    return float(sums / total) if task.fit_intercept else 0.0
+    distance = ((1 - share) * np.sqrt(squares) + share * moves) ** 2 + (abs(level) + start.level_error) ** 2
+    return _Dual(share * q, share * error, float(distance), level, start.level_error)
 
 
 def _loss(task: LassoTask, places: Array, move: Array) -> Array:
@@ -174,6 +164,8 @@ def _orthogonal(task: LassoTask, q: Array, error: Array, all_columns: bool) -> t
     if all_columns and len(q) > MOST_SETTLED:
         return None
     unpenalised = ((penalty.l1 == 0) & (penalty.l2 == 0)) | all_columns
+    if not unpenalised.any():
+        return q, error, 0.0
     above, below = unpenalised & np.isinf(penalty.upper), unpenalised & np.isinf(penalty.lower)
     zeroed = above & below
     made: tuple[Array, Array, float] | None = (q, error, 0.0)
@@ -221,23 +213,6 @@ def _newton(products: Array, slope: Array) -> Array:
     return np.asarray(inverse @ (slope / units) / units)
 
 
-def finite_share(penalty: ElasticPenalty, q: Array, error: Array) -> float:
-    """The largest multiple of q, at most 1, at which every conjugate is finite."""
-    above = np.where(np.isinf(penalty.upper), q + error, -np.inf)
-    below = np.where(np.isinf(penalty.lower), error - q, -np.inf)
-    size = np.maximum(above, below)
-    binding = (penalty.l2 == 0) & (penalty.l1 > 0) & (size > penalty.l1)
-    if not binding.any():
-        return 1.0
-    return float(np.min(penalty.l1[binding] / size[binding])) * (1 - 2.0**-50)  # roundings stay inside
-
-
-def brackets_of(penalty: ElasticPenalty, w: Array, q: Array) -> Array:
-    """h_j(w_j) + h*_j(q_j) - q_j w_j >= 0."""
-    penalties = penalty.l1 * np.abs(w) + (penalty.l2 / 2 * w) * w
-    return np.asarray(np.maximum(penalties + penalty.conjugate(q) - q * w, 0.0))
-
-
 # ---- the certificate -------------------------------------------------------------------------------------------------
 
 MOST_PROVEN = 400  # columns with a weight up to which a gap is brought to its floor, so that small nudges are seen
@@ -279,6 +254,6 @@ def _active_rank(task: LassoTask, state: Weights) -> tuple[int, float]:
         return len(active), 1.0 if not len(active) else np.inf
     products = task.products(active)
     norms = np.sqrt(np.maximum(np.diagonal(products), 0.0))
-    factor = plain_factor(System.of(products, None, np.zeros(len(active)), norms))
-    # An estimate by LAPACK, whose last bits depend on where the matrix lies in memory.
+    factor = plain_factor(System(products, None, norms))
+    # Of many columns an estimate by LAPACK, whose last bits depend on where the matrix lies in memory.
     return len(active), np.inf if factor is None else float(f"{factor.condition:.6g}")

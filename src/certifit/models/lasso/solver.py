@@ -79,17 +79,16 @@ def _stages(max_iter: int) -> Iterator[int]:
 
 
 def _report(task: LassoTask, steps: Steps, iteration: int, objective: float, gap: float) -> None:
-    unit = np.float64(task.scaling.y_scale)
-    with np.errstate(over="ignore"):
-        value, left = float(objective / unit / unit), float(gap / unit / unit)
+    unit = float(task.scaling.y_scale)
+    value, left = (float(number) / unit / unit for number in (objective, gap))
     steps.add(value, left, dual=value - left, step=0.0, iteration=iteration)
 
 
 def elastic_path(task: LassoTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:
     """Solutions along alphas, any order."""
-    order = np.argsort(-alphas, kind="stable")
+    order = np.argsort(-alphas, kind="stable") if len(alphas) > 1 else np.arange(len(alphas))
     states, gaps, sweeps = _core_of(task).path(alphas[order], inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
-    back = np.argsort(order)
+    back = np.argsort(order) if len(alphas) > 1 else order
     coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
     intercept = np.array([state.intercept for state in states])
     return LassoPath(alphas, coef[back], intercept[back], gaps[back], tuple(task.source.names), sweeps[back])
@@ -184,6 +183,9 @@ class ColumnCore:
 
 def stacked(systems: Sequence[CommonUnits]) -> tuple[Array, Array, Array]:
     """Systems as the compiled solver takes them."""
+    if len(systems) == 1:  # nothing is copied
+        only = systems[0]
+        return np.ascontiguousarray(only.matrix)[None], np.ascontiguousarray(only.moment)[None], np.array([only.square])
     matrices = np.ascontiguousarray(np.stack([system.matrix for system in systems]))
     moments = np.ascontiguousarray(np.stack([system.moment for system in systems]))
     return matrices, moments, np.array([system.square for system in systems])

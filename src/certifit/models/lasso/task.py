@@ -18,6 +18,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, GramUnits, Weights
+from certifit.runtime import core
 from certifit.statistics.gram import NO_SPREAD, STILL_SHARE, Gram, Scaling, centred_gram, gram
 from certifit.statistics.moments import (
     MOST_ABOUT,
@@ -26,7 +27,7 @@ from certifit.statistics.moments import (
     sharp_spreads,
     sharp_target_spread,
 )
-from certifit.statistics.residual import MATRIX_ERROR, Residual, residual
+from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, residual
 
 if TYPE_CHECKING:
     from certifit.models.lasso.certificate import Gap
@@ -85,13 +86,12 @@ class Strengths:
         """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             move = units.y_scale / units.columns  # 0 or infinite where weights of scaled columns are: no bound is moved
-            is_same = (self.lower == 0) | np.isinf(self.lower), (self.upper == 0) | np.isinf(self.upper)
-            bounds = zip(is_same, (self.lower, self.upper), strict=True)
-            lower, upper = (np.ascontiguousarray(np.where(same, bound, bound * move)) for same, bound in bounds)
-            strengths = np.minimum(alphas * units.size * self._mixed(units), LARGEST_PENALTY)
-        ratio = self.l1_ratio * units.y_scale / self._mixed(units)
+            lower, upper = (_moved_bound(bound, move) for bound in (self.lower, self.upper))
+            mixed = self._mixed(units)
+            strengths = np.minimum(alphas * units.size * mixed, LARGEST_PENALTY)
+        ratio = self.l1_ratio * units.y_scale / mixed
         if self.l1_ratio > 0:  # so small an l1 part changes no weight, but must not vanish
-            ratio = max(ratio, float(np.finfo(np.float64).tiny))
+            ratio = max(ratio, TINY)
         return np.ascontiguousarray(strengths), ratio, np.ascontiguousarray(self.factors), lower, upper
 
     @staticmethod
@@ -110,6 +110,12 @@ class Strengths:
 
     def _mixed(self, units: PenaltyUnits) -> float:
         return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.ridge
+
+
+def _moved_bound(bound: Array, move: Array) -> Array:
+    """Bounds times what weights are; 0 and infinity stay."""
+    is_same = (bound == 0) | np.isinf(bound)
+    return np.ascontiguousarray(bound if is_same.all() else np.where(is_same, bound, bound * move))
 
 
 class LassoTask(ABC):
@@ -204,6 +210,9 @@ class LassoTask(ABC):
 
     def penalty_beyond(self, state: Weights) -> float:
         """At most what the penalty at a state is above `penalty`, of columns where a strength was kept finite."""
+        most = max(self.penalty.l1.max(initial=0.0), self.penalty.l2.max(initial=0.0))
+        if most < LARGEST_PENALTY:
+            return 0.0
         cut = (self.penalty.l1 >= LARGEST_PENALTY) | (self.penalty.l2 >= LARGEST_PENALTY)
         places = np.flatnonzero(cut & (state.coef != 0))
         if not len(places):
@@ -245,30 +254,21 @@ class CommonUnits:
         statistic: Gram, fit_intercept: bool, standardize: bool, spreads: tuple[Array, float] | None = None
     ) -> CommonUnits:
         """From the sums of all rows. spreads: of columns and target, in the user's units; None: those of the sums."""
-        d, s, total = statistic.n_columns, statistic.scaling, statistic.sum_weight
-        at = np.arange(d + 1)
-        at[d] = d + 1
-        mean = statistic.sums[d, at] / total if fit_intercept else np.zeros(d + 1)
-        about = statistic.sums[at[:, None], at] / total - mean[:, None] * mean
-        squares = about.diagonal()
-        variance = squares * (squares > NO_SPREAD * statistic.sums.diagonal()[at] / total)
-        is_still = variance[:d] == 0  # what is left of a column that does not vary is rounding
-        about[:d][is_still], about[:, :d][:, is_still] = 0.0, 0.0
+        d, s = statistic.n_columns, statistic.scaling
+        products, with_target, variance = core.centred_products(
+            np.ascontiguousarray(statistic.sums), bool(fit_intercept), NO_SPREAD
+        )
         square = float(variance[d])
-        # Rounding may leave a product above what Cauchy and Schwarz allow, as for a target that does not vary.
-        most = np.sqrt(np.maximum(variance[:d], 0.0) * square)
-        about[:d, d] = np.minimum(np.maximum(about[:d, d], -most), most)
         if standardize:
             of_columns, of_target = spreads if spreads is not None else sum_spreads(s, variance)
             with np.errstate(over="ignore", under="ignore"):
-                shares = np.where(is_still, 1.0, 1.0 / (of_columns * s.scale))
+                shares = np.where(variance[:d] == 0, 1.0, 1.0 / (of_columns * s.scale))
             units = PenaltyUnits.standard(1.0 / of_columns, s.y_scale, of_target * s.y_scale)
         else:
             units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
             shares = units.size / s.scale  # at most 1
         with np.errstate(under="ignore"):
-            matrix = np.ascontiguousarray(about[:d, :d] * shares * shares[:, None])
-            moment = np.ascontiguousarray(about[:d, d] * shares)
+            matrix, moment = products * shares * shares[:, None], with_target * shares
         return CommonUnits(matrix, moment, square, units, shares)
 
     def path_arguments(self, strengths: Strengths, alphas: Array) -> tuple[Array, float, Array, Array, Array]:
@@ -326,7 +326,9 @@ class GramLasso(GramUnits, LassoTask):
     def means_error(self) -> Array:
         """Of columns that twofold sums take for constant, which may vary by as little as the root of their rounding."""
         d = self.gram.n_columns
-        is_still = np.diagonal(self.gram.sums)[:d] == 0
+        is_still = self.gram.sums.diagonal()[:d] == 0
+        if not is_still.any():
+            return np.zeros(d)
         return np.asarray(is_still * np.sqrt(STILL_SHARE) * self.norms / np.sqrt(self.sum_weight))
 
     @cached_property

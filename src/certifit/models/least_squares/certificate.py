@@ -7,6 +7,7 @@ With fewer rows than columns there is no A to invert; the duality gap |alpha w -
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -18,7 +19,7 @@ from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate, near_relat
 from certifit.models.least_squares.dual import DualLeastSquares
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares, LiteralSystem
-from certifit.runtime import one_blas_thread
+from certifit.runtime import core, one_blas_thread
 from certifit.statistics.factor import product_above_0
 from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, Residual, is_exact_fit, twofold_unit
 
@@ -57,20 +58,18 @@ def infer(
     if not len(names) * (1 + SAFETY) < n_obs < np.inf:  # a sum of weights has roundings
         return None
     units = np.concatenate([np.ones(offset), s.scale])
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        inverse = task.raw_inverse * units[:, None] * units[None, :] * s.weight_scale
-    mean, about = task.gram.target_moments()
-    tss = about if offset else about + mean**2 * task.gram.sum_weight
-    if not (np.isfinite(inverse).all() and (np.diagonal(inverse) > 0).all()):
-        return None
-    residual = task.residual_at(state)
     exponent = _exponent_of(s.y_scale, s.weight_scale)
     unit = np.float64(2.0**exponent * s.y_scale) ** 2 * s.weight_scale
-    estimate = np.concatenate([[state.intercept] * offset, state.coef])
+    mean, about = task.gram.target_moments()
+    tss = about if offset else about + mean**2 * task.gram.sum_weight
+    residual = task.residual_at(state)
     with np.errstate(all="ignore"):
+        inverse = task.raw_inverse * units[:, None] * units * s.weight_scale
         squares = (float(residual.squares / unit), float(tss / unit))
-    if not np.isfinite(squares).all():
+    is_known = np.isfinite(inverse).all() and (inverse.diagonal() > 0).all() and all(map(math.isfinite, squares))
+    if not is_known:
         return None
+    estimate = np.concatenate([[state.intercept] * offset, state.coef])
     of_weights = (None, np.nan) if n_rows is None else (sum_weight, log_weight)
     return Inference(tuple(names), estimate, inverse, *squares, exponent, n_obs, bool(offset), *of_weights)
 
@@ -212,10 +211,10 @@ def _gradient_error(task: LeastSquares, residual: Residual, weights: Array) -> f
     error = residual.rounding[1 - offset :] + residual.unit * np.sqrt(residual.magnitude) * norms
     if task.alpha > 0:
         error[offset:] += np.maximum(MATRIX_ERROR, task.penalty_error) * task.penalty * np.abs(weights)
-    return float(np.sqrt(error @ (np.abs(task.factor.inverse) @ error)))
+    length: float = core.error_length(task.factor.inverse, error)
+    return length
 
 
-@one_blas_thread
 def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual, gradient: Array) -> Array:
     """-log10 of a bound on the relative error of every coefficient: see the docs, "Digits".
 
@@ -226,27 +225,32 @@ def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual,
     offset = int(task.fit_intercept)
     weights, intercept = scaled
     estimate = np.concatenate([[intercept] * offset, weights])
-    inverse, raw = task.factor.inverse, task.raw_inverse
     slope = np.abs(gradient) + residual.rounding[1 - offset :]
     if task.alpha > 0:
         slope[offset:] += task.penalty_error * task.penalty * np.abs(weights)
-    left = np.abs(inverse) @ slope
-    if offset:
-        left[0] += np.abs(task.gram.scaling.shift) @ left[1:]
     norms = np.concatenate([np.zeros(offset), task.gram.norms])
-    spread = np.sqrt(np.maximum(np.diagonal(raw), 0.0))
-    tilt = np.abs(raw) @ norms * np.sqrt(residual.squares)
-    error = left + UNIT * (spread * np.sqrt(residual.magnitude) + tilt + np.abs(estimate))
-    if task.remainders is not None:  # what the state's weights make of relations that were treated as exact
-        error += spread * float(task.remainders.norm @ np.abs(weights[task.remainders.columns]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        digits = -np.log10(error / np.abs(estimate))
-    digits = np.where(np.abs(estimate) > error, np.minimum(np.maximum(digits, 0.0), MOST_DIGITS), 0.0)
-    digits[~determined(task)] = 0.0
+    remainders, relations = task.remainders, 0.0
+    if remainders is not None:  # what the state's weights make of relations that were treated as exact
+        relations = float(remainders.norm @ np.abs(weights[remainders.columns]))
+    digits: Array = core.proven_digits(
+        estimate,
+        task.factor.inverse,
+        task.raw_inverse,
+        slope,
+        norms,
+        task.gram.scaling.shift,
+        bool(offset),
+        math.sqrt(residual.squares),
+        math.sqrt(residual.magnitude),
+        relations,
+        MOST_DIGITS,
+    )
+    if remainders is not None:
+        digits[~determined(task)] = 0.0
     squares = np.diagonal(task.gram.sums)[: task.gram.n_columns]  # of a column that only light rows have, too small
     if UNIT * task.factor.condition >= 0.01 or ((squares > 0) & (squares < LEAST_SQUARES)).any():
         digits[:] = 0.0
-    return np.asarray(digits)
+    return digits
 
 
 def determined(task: LeastSquares) -> Array:

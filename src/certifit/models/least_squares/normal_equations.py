@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.runtime import core
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import NO_SPREAD, Gram, Scaling
@@ -53,32 +54,21 @@ class GramUnits:
 
     def from_solution(self, solution: Array, low: Array | None = None) -> Weights:
         """The state nearest to a solution of the system, solution + low."""
-        s, offset = self.gram.scaling, int(self.fit_intercept)
-        low = np.zeros_like(solution) if low is None else low
-        with np.errstate(over="ignore"):
-            coef = (solution + low)[offset:] * s.scale / s.y_scale
+        s = self.gram.scaling
+        units = (s.scale, s.shift, s.y_scale, s.y_shift)
+        coef, intercept = core.state_of_solution(solution, low, bool(self.fit_intercept), *units)
         crushed = self._is_crushed()
         if crushed is not None:
             coef[crushed] = 0.0
         self._refuse_overflow(coef)
-        intercept = 0.0
-        if offset:
-            # b = b' + y_shift - sum_j w_j shift_j: large terms that cancel, so in twofold precision
-            hi, lo = dd.dot(solution[1:], s.shift)
-            total, error = dd.two_sum(solution[0], np.float64(s.y_shift))
-            total, more = dd.two_sum(total, np.float64(-hi))
-            intercept = float(total + (more + error - lo + low[0] - float(low[1:] @ s.shift))) / s.y_scale
         return Weights(coef, intercept)
 
     def to_solution(self, state: Weights) -> Array:
         """Inverse of `from_solution`."""
         s = self.gram.scaling
-        weights, intercept = self.to_scaled(state)
-        if not self.fit_intercept:
-            return weights
-        hi, lo = dd.dot(weights, s.shift)
-        total, error = dd.two_sum(np.float64(intercept), np.float64(-s.y_shift))
-        return np.concatenate([[float((total + hi) + (error + lo))], weights])
+        units = (s.scale, s.shift, s.y_scale, s.y_shift)
+        solution: Array = core.solution_of_state(state.coef, state.intercept, bool(self.fit_intercept), *units)
+        return solution
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
@@ -87,12 +77,7 @@ class GramUnits:
 
     def _order(self) -> Array:
         """The system's columns as places in the Gram statistic."""
-        d = self.gram.n_columns
-        if not self.fit_intercept:
-            return np.arange(d)
-        order = np.arange(-1, d)
-        order[0] = d
-        return order
+        return _order(self.gram.n_columns, bool(self.fit_intercept))
 
     def _is_crushed(self) -> Array | None:
         """Columns whose penalty leaves no weight to speak of; None where there is no penalty."""
@@ -100,6 +85,14 @@ class GramUnits:
 
     def _refuse_overflow(self, coef: Array) -> None:
         refuse_overflow(coef, self.gram.scaling.scale, self.names)
+
+
+@lru_cache(maxsize=8)
+def _order(n_columns: int, fit_intercept: bool) -> Array:
+    """Places of a system's columns in a Gram statistic: the constant first, if there is one."""
+    order = np.arange(n_columns) if not fit_intercept else np.arange(-1, n_columns) % (n_columns + 1)
+    order.flags.writeable = False
+    return order
 
 
 def refuse_overflow(coef: Array, scale: Array, names: Sequence[str]) -> None:
@@ -212,13 +205,12 @@ class NormalEquations(GramUnits):
 
     def right_hand_side(self) -> Array:
         """sum_i w_i a_i (y_i - y_shift) for the system's columns a."""
-        return self.right_hand_pair()[0]
+        return np.asarray(self.gram.sums[self._order(), self.gram.n_columns + 1])
 
     def right_hand_pair(self) -> dd.Pair:
         """The same as hi + lo; lo is zero in float64."""
-        order, target = self._order(), self.gram.n_columns + 1
-        hi = np.asarray(self.gram.sums[order, target])
-        return hi, np.zeros_like(hi) if self.gram.low is None else np.asarray(self.gram.low[order, target])
+        hi, low = self.right_hand_side(), self.gram.low
+        return hi, np.zeros_like(hi) if low is None else np.asarray(low[self._order(), self.gram.n_columns + 1])
 
     def unpenalised(self) -> Array:
         """The system's matrix without a penalty, in float64."""

@@ -309,17 +309,43 @@ class LeastSquares(NormalEquations):
         if self._moved is not None and self._moved[0].is_same(state):
             return self._moved[1]
         if self._last is not None:
-            old, last = self._last
-            step, matrix = self._step(old, state), self._matrix
-            size = float(np.sqrt(np.diagonal(matrix)) @ np.abs(step))
-            if size <= min(SMALL_STEP * np.sqrt(last.magnitude), SMALL_CHANGE * np.sqrt(last.squares)):
-                self._moved = (state, last.moved(step, matrix, self.penalty, self.to_scaled(old)[0]))
-                return self._moved[1]
+            at = self._moved_from(*self._last, state)
+            if at is not None:
+                self._moved = (state, at)
+                return at
         weights, intercept = self.to_scaled(state)
         s = self.gram.scaling
         at = self._without_noise(residual(self.source, s, weights, intercept, s.shift, self.penalty), weights)
         self._last = (state, at)
         return at
+
+    def _moved_from(self, old: Weights, last: Residual, state: Weights) -> Residual | None:
+        """The statistic after a small step: it is quadratic in the state, so no pass is needed; None after a large one.
+
+        The matrix is known to some hundred roundings.
+        """
+        s = self.gram.scaling
+        moved = core.moved_residual(
+            last.gradient,
+            last.rounding,
+            last.squares,
+            last.magnitude,
+            old.coef,
+            old.intercept,
+            state.coef,
+            state.intercept,
+            self.gram.sums,
+            self.penalty,
+            s.scale,
+            s.shift,
+            s.y_scale,
+            SMALL_STEP,
+            SMALL_CHANGE,
+        )
+        if moved is None:
+            return None
+        gradient, rounding, squares = moved
+        return Residual(gradient, squares, last.magnitude, rounding, last.unit)
 
     def _without_noise(self, at: Residual, weights: Array) -> Residual:
         """Columns that are their shift in every row have no slope but the penalty's: what is summed is rounding."""
@@ -333,11 +359,7 @@ class LeastSquares(NormalEquations):
     def raw_inverse(self) -> Array:
         """A^-1 for the columns (1, x), from that for (1, x - shift): b = b' - sum_j w_j shift_j."""
         inverse = self.factor.inverse
-        if not self.fit_intercept or not self.gram.scaling.shift.any():
-            return inverse
-        back = np.eye(len(inverse))
-        back[0, 1:] = -self.gram.scaling.shift
-        return np.asarray(back @ inverse @ back.T)
+        return core.raw_inverse(inverse, self.gram.scaling.shift) if self.fit_intercept else inverse
 
     @cached_property
     def remainders(self) -> Remainders | None:
@@ -392,22 +414,3 @@ class LeastSquares(NormalEquations):
     def gradient(self, at: Residual) -> Array:
         """Minus the gradient of the scaled objective in the system's unknowns."""
         return at.gradient if self.fit_intercept else at.gradient[1:]
-
-    @cached_property
-    def _matrix(self) -> Array:
-        """sum_i w_i a_i a_i' for a = (1, x - shift), without the penalty."""
-        order = np.arange(-1, self.gram.n_columns)
-        order[0] = self.gram.n_columns
-        return np.asarray(self.gram.sums[order[:, None], order])
-
-    def _step(self, old: Weights, new: Weights) -> Array:
-        """new - old for (intercept of shifted columns, weights), scaled.
-
-        Weights times shifts far from 0 cancel with the intercept: what is rounded off the weights counts there too.
-        """
-        s = self.gram.scaling
-        weights, rest = (scaled_weights(part, s.scale, s.y_scale) for part in dd.two_sum(new.coef, -old.coef))
-        level, below = dd.two_sum(float(new.intercept), -float(old.intercept))
-        moved = dd.add((level * s.y_scale, below * s.y_scale), dd.dot(weights, s.shift))
-        high, low = dd.add(moved, dd.dot(rest, s.shift))
-        return np.concatenate([[high + low], weights])
