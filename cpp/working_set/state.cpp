@@ -1,8 +1,11 @@
 #include "state.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
+#include "../simd.hpp"
 #include "gap.hpp"
 
 namespace certifit {
@@ -14,13 +17,25 @@ constexpr double slope_rounding = 1e-13;  // of a slope, relative to |z| |y|
 constexpr double sum_rounding = 0x1p-48;  // of the residual, relative to the sum of |w_j z_j|
 constexpr double least_base = 0x1p-1022;  // of l1 where there is one: at 0 an infinite alpha would be no penalty
 
+// sum_i omega_i (a_i - b_i)^2.
+double squared_distance(const double* omega, const double* a, const double* b, size_t n) {
+  Vec even{}, odd{};
+  size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const Vec first = load(a + i) - load(b + i), second = load(a + i + lanes) - load(b + i + lanes);
+    even = multiply_add(load(omega + i) * first, first, even);
+    odd = multiply_add(load(omega + i + lanes) * second, second, odd);
+  }
+  even = even + odd;
+  double sum = (even[0] + even[1]) + (even[2] + even[3]);
+  for (; i < n; ++i) sum = multiply_add(omega[i] * (a[i] - b[i]), a[i] - b[i], sum);
+  return sum;
+}
+
 }  // namespace
 
 WideState::WideState(const WideProblem& problem, Crew& crew)
-    : crew_(crew),
-      columns_(problem.x, problem.weight, problem.fit_intercept),
-      lower_(problem.lower),
-      upper_(problem.upper) {
+    : crew_(crew), columns_(problem.x, problem.weight, problem.fit_intercept) {
   const size_t d = columns_.size();
   set_target(problem.y);
   base_.resize(d);
@@ -40,6 +55,16 @@ WideState::WideState(const WideProblem& problem, Crew& crew)
     }
   });
   columns_read_ = d;
+  lower_ = scaled_bounds(problem.lower, -infinity);
+  upper_ = scaled_bounds(problem.upper, infinity);
+}
+
+std::vector<double> WideState::scaled_bounds(const double* user, double free) const {
+  const size_t d = columns_.size();
+  if (!user || std::all_of(user, user + d, [&](double bound) { return bound == free; })) return {};
+  std::vector<double> out(d);
+  for (size_t j = 0; j < d; ++j) out[j] = from_user(j, user[j]);
+  return out;
 }
 
 // Means are taken about the first value, so that a constant is constant to the last bit.
@@ -67,8 +92,8 @@ Penalty WideState::penalty(size_t j) const {
     h.l1 = alpha_ * base_[j];
     if (alpha_ < infinity) h.l2 = alpha_ * ridge_[j] * columns_.scale(j);
   }
-  if (lower_) h.lower = from_user(j, lower_[j]);
-  if (upper_) h.upper = from_user(j, upper_[j]);
+  if (!lower_.empty()) h.lower = lower_[j];
+  if (!upper_.empty()) h.upper = upper_[j];
   return h;
 }
 
@@ -122,12 +147,8 @@ void WideState::remember() {
       if (computed_at_[j] == now_) computed_at_[j] = n_remembered;  // forgotten
   }
   for (size_t k = 0; k < remembered_.size(); ++k) {
-    double sum = 0;
-    for (size_t i = 0; i < residual_.size(); ++i) {
-      const double apart = residual_[i] - remembered_[k][i];
-      sum += columns_.omega()[i] * apart * apart;
-    }
-    distance_[k] = std::sqrt(sum);
+    distance_[k] =
+        std::sqrt(squared_distance(columns_.omega().data(), residual_.data(), remembered_[k].data(), residual_.size()));
   }
 }
 

@@ -42,13 +42,14 @@ class WideState {
 
  private:
   void set_target(const double* y);
+  std::vector<double> scaled_bounds(const double* user, double free) const;  // empty where all are free
   void remember();
   bool may_exceed(size_t j) const;
 
   static constexpr size_t n_remembered = 32;
   Crew& crew_;
   Columns columns_;
-  const double *lower_, *upper_;  // user units; none: no bounds
+  std::vector<double> lower_, upper_;  // scaled; empty: no bounds
   double unit_ = 1, y_mean_ = 0, alpha_ = infinity, null_objective_ = 0, rounding_ = 0;
   std::vector<double> y_;      // centred, divided by unit_
   std::vector<double> base_;   // l1 at alpha 1
