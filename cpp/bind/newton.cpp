@@ -15,6 +15,7 @@ namespace {
 
 using namespace nb::literals;
 using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Scratch = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = NodeNumbersOf<int64_t>;
 using NodeNumbers32 = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -71,10 +72,34 @@ nb::object boosting_rows_py(nb::list x, Vector y, std::optional<Vector> weight, 
   return out;
 }
 
+template <class T>
+nb::object vector_of(std::unique_ptr<T[]> values, size_t n) {
+  T* data = values.release();
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
+}
+
+// All columns are tried, every column is of a bundle, and the codes of a bundle fit a byte.
+void check_bundles(Codes bundled, Places bundle_of, Flags n_bins, size_t n, Places columns) {
+  const size_t p = n_bins.shape(0), n_bundles = bundled.shape(1);
+  check_size("rows of bundled", bundled.shape(0), n);
+  check_size("bundle_of", bundle_of.shape(0), p);
+  check_size("columns beside bundles", columns.shape(0), p);
+  std::vector<size_t> n_codes(n_bundles, 1);
+  for (size_t j = 0; j < p; ++j) {
+    check(columns.data()[j] == j, "columns beside bundles are all of them");
+    check(bundle_of.data()[j] < n_bundles, "a bundle is not there");
+    size_t& size = n_codes[bundle_of.data()[j]];
+    size *= n_bins.data()[j] + size_t{1};
+    check(size <= 256, "the codes of a bundle are more than a byte");
+  }
+}
+
 nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optional<Flags> n_levels, Vector slope,
-                          Vector curvature, Vector weight, Places rows, Places columns, size_t max_depth,
+                          Vector curvature, Vector weight, std::optional<Places> rows, Places columns, size_t max_depth,
                           size_t max_leaves, size_t min_rows_leaf, double ridge, bool is_best_first,
-                          std::optional<Directions> direction, int threads) {
+                          std::optional<Directions> direction, Scratch scratch, std::optional<Codes> bundled,
+                          std::optional<Places> bundle_of, int threads) {
   const size_t n = codes.shape(0), p = codes.shape(1);
   check_size("by_column", by_column.shape(0), p);
   check_size("rows of by_column", by_column.shape(1), n);
@@ -83,14 +108,18 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
   check_size("slope", slope.shape(0), n);
   check_size("curvature", curvature.shape(0), n);
   check_size("weight", weight.shape(0), n);
+  check_size("scratch", scratch.shape(0), newton_scratch * n);
   if (direction) check_size("direction", direction->shape(0), p);
-  check(rows.shape(0) > 0 && columns.shape(0) > 0, "a tree needs a row and a column");
-  check(rows.shape(0) < size_t{1} << 28, "boosting needs fewer than 2^28 rows");
-  for (size_t k = 0; k < rows.shape(0); ++k)
-    check(rows.data()[k] < n && (k == 0 || rows.data()[k - 1] < rows.data()[k]),
+  const size_t n_drawn = rows ? rows->shape(0) : n;
+  check(n_drawn > 0 && columns.shape(0) > 0, "a tree needs a row and a column");
+  check(n_drawn < size_t{1} << 28, "boosting needs fewer than 2^28 rows");
+  for (size_t k = 0; rows && k < n_drawn; ++k)
+    check(rows->data()[k] < n && (k == 0 || rows->data()[k - 1] < rows->data()[k]),
           "rows do not ascend, or are not there");
   for (size_t k = 0; k < columns.shape(0); ++k) check(columns.data()[k] < p, "a column is not there");
   check(max_leaves > 0 && max_leaves < size_t{1} << 30 && ridge >= 0, "max_leaves or ridge is out of range");
+  check(bundled.has_value() == bundle_of.has_value(), "bundles go with their columns");
+  if (bundled) check_bundles(*bundled, *bundle_of, n_bins, n, columns);
   const NewtonRows all{n,
                        p,
                        codes.data(),
@@ -99,8 +128,12 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
                        slope.data(),
                        curvature.data(),
                        weight.data(),
-                       rows.data(),
-                       rows.shape(0)};
+                       rows ? rows->data() : nullptr,
+                       n_drawn,
+                       scratch.data(),
+                       bundled ? bundled->data() : nullptr,
+                       bundled ? bundled->shape(1) : 0,
+                       bundled ? bundle_of->data() : nullptr};
   const NewtonPlan plan{max_depth, max_leaves,    min_rows_leaf,
                         ridge,     is_best_first, direction ? direction->data() : nullptr};
   NewtonTree tree = run(threads, [&](Crew& crew) { return grow_newton(all, plan, crew); });
@@ -117,17 +150,11 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
   out["value"] = of_nodes(double{}, [](const NewtonNode& node) { return node.value; });
   out["gain"] = of_nodes(double{}, [](const NewtonNode& node) { return node.gain; });
   out["weight"] = of_nodes(double{}, [](const NewtonNode& node) { return node.weight; });
-  out["leaves"] = array_of(std::move(tree.leaves));
+  out["leaves"] = vector_of(std::move(tree.leaves), n);
   std::vector<uint64_t> words;
   for (const Levels& set : tree.sets) words.insert(words.end(), set.begin(), set.end());
   out["sets"] = matrix_of(std::move(words), tree.sets.size(), 4);
   return out;
-}
-
-nb::object vector_of(std::unique_ptr<double[]> values, size_t n) {
-  double* data = values.release();
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(data, {n}, owner));
 }
 
 // Slopes and curvatures of rows times their weights, and sums of weighted losses per block, of the rows trained on and
@@ -143,7 +170,9 @@ nb::object row_losses_py(int loss, double parameter, Vector y, Vector z, Vector 
   if (leaf) {
     check_size("leaf", leaf->shape(0), n);
     const auto n_values = static_cast<int64_t>(value->shape(0));
-    for (size_t i = 0; i < n; ++i) check(leaf->data()[i] >= 0 && leaf->data()[i] < n_values, "a leaf is not there");
+    bool are_there = true;
+    for (size_t i = 0; i < n; ++i) are_there &= (leaf->data()[i] >= 0) & (leaf->data()[i] < n_values);
+    check(are_there, "a leaf is not there");
   }
   const ScoredRows rows{n,
                         y.data(),
@@ -301,8 +330,9 @@ void bind_newton(nb::module_& m) {
         "max_bins"_a, "n_levels"_a.noconvert().none(), "threads"_a);
   m.def("grow_newton", grow_newton_py, "codes"_a.noconvert(), "by_column"_a.noconvert(), "n_bins"_a.noconvert(),
         "n_levels"_a.noconvert().none(), "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(),
-        "rows"_a.noconvert(), "columns"_a.noconvert(), "max_depth"_a, "max_leaves"_a, "min_rows_leaf"_a, "ridge"_a,
-        "is_best_first"_a, "direction"_a.noconvert().none(), "threads"_a);
+        "rows"_a.noconvert().none(), "columns"_a.noconvert(), "max_depth"_a, "max_leaves"_a, "min_rows_leaf"_a,
+        "ridge"_a, "is_best_first"_a, "direction"_a.noconvert().none(), "scratch"_a.noconvert(),
+        "bundled"_a.noconvert().none(), "bundle_of"_a.noconvert().none(), "threads"_a);
   m.def("row_losses", row_losses_py, "loss"_a, "parameter"_a, "y"_a.noconvert(), "z"_a.noconvert(),
         "weight"_a.noconvert(), "is_trained"_a.noconvert().none(), "leaf"_a.noconvert().none(),
         "value"_a.noconvert().none(), "threads"_a);

@@ -4,6 +4,7 @@
 
 #include <queue>
 
+#include "bundles.hpp"
 #include "newton_levels.hpp"
 #include "newton_search.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr size_t few_rows = 512;  // whose numbers stay in the nearest cache
 constexpr size_t nowhere = ~size_t{0};
-constexpr size_t block_rows = 16384;
+constexpr size_t tile_rows = 1024;
 
 // Histograms of the tree before, for the next one of this thread: memory that is new to the process costs more than the
 // sums that are made in it.
@@ -32,9 +33,15 @@ NewtonSizes sizes_of(const NewtonRows& rows, Crew& crew) {
   const size_t size = summed_rows(1);
   std::vector<NewtonSizes> blocks((rows.n_rows + size - 1) / size);
   crew.for_each_block(blocks.size(), [&](size_t block) {
+    PackedSizes sizes;
+    if (rows.are_all_drawn()) {
+      const size_t end = std::min(rows.n_rows, (block + 1) * size);
+      for (size_t i = block * size; i < end; ++i) sizes.add(rows.slope[i], rows.curvature[i]);
+      blocks[block] = {sizes.a, sizes.b, end - block * size};
+      return;
+    }
     const uint32_t *begin = std::lower_bound(rows.rows, rows.rows + rows.n_drawn, block * size),
                    *end = std::lower_bound(begin, rows.rows + rows.n_drawn, (block + 1) * size);
-    PackedSizes sizes;
     for (const uint32_t* at = begin; at != end; ++at) sizes.add(rows.slope[*at], rows.curvature[*at]);
     blocks[block] = {sizes.a, sizes.b, static_cast<size_t>(end - begin)};
   });
@@ -51,11 +58,12 @@ class Grower {
         crew_(crew),
         packed_(units_of(sizes_of(rows, crew))),
         search_(rows.columns, plan, packed_),
+        bundles_(rows),
         n_cells_(search_.n_cells()),
-        terms_(std::make_unique_for_overwrite<Cell[]>(rows.n_rows)),
-        order_(rows.rows, rows.rows + rows.n_drawn),
-        lefts_(rows.n_drawn),
-        rights_(rows.n_drawn),
+        n_summed_(rows.bundled ? bundles_.n_cells() : n_cells_),
+        terms_(reinterpret_cast<Cell*>(rows.scratch)),
+        order_(reinterpret_cast<uint32_t*>(terms_ + rows.n_rows)),
+        rights_(order_ + rows.n_rows),
         histograms_(std::move(kept)) {}
 
   ~Grower() {
@@ -68,15 +76,12 @@ class Grower {
 
   NewtonTree grow() {
     tree_.nodes.emplace_back();
-    Leaf root{0, 0, 0, order_.size(), {{}, {}, order_.size()}, nowhere, {}};
+    Leaf root{0, 0, 0, rows_.n_drawn, {{}, {}, rows_.n_drawn}, nowhere, {}};
     if (packed_.is_legal() && plan_.max_leaves > 1 && can_split(root)) {
-      pack();
-      for (const uint32_t row : order_) root.searched.sum += terms_[row];
-      if (!is_few(root)) {
-        root.histogram = take();
-        add_rows(root);
-      }
+      fill(root);
       search({&root});
+    } else {
+      for (size_t k = 0; k < rows_.n_drawn; ++k) order_[k] = static_cast<uint32_t>(rows_.drawn(k));
     }
     offer(root);
     for (size_t n_leaves = 1; n_leaves < plan_.max_leaves && !open_.empty(); ++n_leaves) {
@@ -97,7 +102,8 @@ class Grower {
       return place;
     }
     if (n_taken_ == histograms_.size()) histograms_.emplace_back();
-    histograms_[n_taken_].resize(std::max(histograms_[n_taken_].size(), n_cells_ + 256));  // any code stays inside
+    const size_t n_cells = std::max(n_cells_, n_summed_) + 256;  // any code stays inside
+    histograms_[n_taken_].resize(std::max(histograms_[n_taken_].size(), n_cells));
     return n_taken_++;
   }
 
@@ -106,40 +112,62 @@ class Grower {
     leaf.histogram = nowhere;
   }
 
-  // What rows add to histograms.
-  void pack() {
-    const size_t n_blocks = (rows_.n_drawn + block_rows - 1) / block_rows;
-    crew_.for_each_block(n_blocks, [&](size_t block) {
-      const size_t end = std::min(rows_.n_drawn, (block + 1) * block_rows);
-      for (size_t k = block * block_rows; k < end; ++k) {
-        const uint32_t row = rows_.rows[k];
-        terms_[row] = packed_.term(rows_.slope[row], rows_.curvature[row]);
+  // The rows, what each adds to histograms, and the histogram and the sum of all of them.
+  void fill(Leaf& root) {
+    root.histogram = take();
+    sum_parts(root, [&](size_t begin, size_t n, Cell* cells) {
+      for (size_t k = begin; k < begin + n; k += tile_rows) {  // a tile is near while it is added
+        const size_t end = std::min(begin + n, k + tile_rows);
+        for (size_t i = k; i < end; ++i) {
+          const size_t row = rows_.drawn(i);
+          terms_[row] = packed_.term(rows_.slope[row], rows_.curvature[row]);
+          order_[i] = static_cast<uint32_t>(row);
+        }
+        add(rows_.are_all_drawn() ? nullptr : rows_.rows + k, k, end - k, cells);
       }
     });
+    const Cell* cells = histograms_[root.histogram].data();
+    const size_t n_first = rows_.columns.n_bins[rows_.columns.tried[0]] + size_t{1};
+    for (size_t code = 0; code < n_first; ++code) root.searched.sum += cells[code];
   }
 
   // Few rows are summed column by column, whose cells then stay near. Many rows are summed in parts that threads share;
   // parts of whole numbers add up to the same in any order.
   void add_rows(const Leaf& leaf) {
     if (leaf.size() <= few_rows) return add_columns(leaf);
-    const uint32_t* order = leaf.size() == rows_.n_rows ? nullptr : order_.data() + leaf.begin;
+    sum_parts(leaf, [&](size_t begin, size_t n, Cell* cells) { add(order_ + leaf.begin + begin, 0, n, cells); });
+  }
+
+  void add(const uint32_t* order, size_t begin, size_t n, Cell* cells) const {
+    if (rows_.bundled)
+      add_packed(bundles_, terms_, order, begin, n, bundles_.first(), cells);
+    else
+      add_packed(rows_, terms_, order, begin, n, search_.first(), cells);
+  }
+
+  // The histogram of a leaf. sum(begin, n, cells) adds some of its rows to cells, of columns or of bundles.
+  template <class Sum>
+  void sum_parts(const Leaf& leaf, Sum sum) {
     const size_t n_parts = n_shares(leaf.size() * rows_.columns.n_tried), size = leaf.size() / n_parts + 1;
-    std::vector<size_t> places{leaf.histogram};
+    std::vector<size_t> places{rows_.bundled ? take() : leaf.histogram};
     while (places.size() < n_parts) places.push_back(take());
-    const auto sum_part = [&](size_t part) {
+    crew_.for_each_block(n_parts, [&](size_t part) {
       const size_t begin = std::min(leaf.size(), part * size), end = std::min(leaf.size(), begin + size);
       std::vector<Cell>& cells = histograms_[places[part]];
-      std::fill_n(cells.begin(), n_cells_ + 256, Cell{});
-      add_packed(rows_, terms_.get(), order ? order + begin : nullptr, begin, end - begin, search_.first(),
-                 cells.data());
-    };
-    crew_.for_each_block(n_parts, sum_part);
-    Cell* whole = histograms_[leaf.histogram].data();
+      std::fill_n(cells.begin(), n_summed_ + 256, Cell{});
+      sum(begin, end - begin, cells.data());
+    });
+    Cell* whole = histograms_[places[0]].data();
     for (size_t part = 1; part < n_parts; ++part) {
       const Cell* cells = histograms_[places[part]].data();
-      for (size_t k = 0; k < n_cells_; ++k) whole[k] += cells[k];
+      for (size_t k = 0; k < n_summed_; ++k) whole[k] += cells[k];
       free_.push_back(places[part]);
     }
+    if (!rows_.bundled) return;
+    std::vector<Cell>& by_column = histograms_[leaf.histogram];
+    std::fill_n(by_column.begin(), n_cells_, Cell{});
+    bundles_.spread(whole, search_.first(), by_column.data());
+    free_.push_back(places[0]);
   }
 
   void add_columns(const Leaf& leaf) {
@@ -162,8 +190,8 @@ class Grower {
     std::vector<Leaf*> by_histogram;
     for (Leaf* leaf : leaves) {
       if (is_few(*leaf)) {
-        leaf->split = search_.best_by_rows(rows_.by_column, rows_.n_rows, order_.data() + leaf->begin, terms_.get(),
-                                           leaf->searched, crew_);
+        leaf->split =
+            search_.best_by_rows(rows_.by_column, rows_.n_rows, order_ + leaf->begin, terms_, leaf->searched, crew_);
         give_back(*leaf);
       } else {
         asked.push_back({histograms_[leaf->histogram].data(), leaf->searched});
@@ -248,12 +276,12 @@ class Grower {
     const uint8_t* codes = rows_.by_column + leaf.split.column * rows_.n_rows;
     const size_t n_parts = n_shares(4 * leaf.size()), size = leaf.size() / n_parts + 1;
     struct Sides {
-      size_t begin, n_left, n_right, to_left, to_right;
+      size_t begin, n_left, n_right, to_right;
     };
     std::vector<Sides> parts(n_parts);
     crew_.for_each_block(n_parts, [&](size_t part) {
       const size_t begin = std::min(leaf.end, leaf.begin + part * size), end = std::min(leaf.end, begin + size);
-      uint32_t *lefts = lefts_.data() + begin, *rights = rights_.data() + begin;
+      uint32_t *lefts = order_ + begin, *rights = rights_ + begin;  // the left ones never overtake what is read
       size_t n_left = 0, n_right = 0;
       for (size_t k = begin; k < end; ++k) {
         const uint32_t row = order_[k];
@@ -263,22 +291,21 @@ class Grower {
         n_left += is_left;
         n_right += !is_left;
       }
-      parts[part] = {begin, n_left, n_right, 0, 0};
+      parts[part] = {begin, n_left, n_right, 0};
     });
-    size_t middle = leaf.begin, right;
-    for (Sides& part : parts) {
-      part.to_left = middle;
+    size_t middle = leaf.begin;
+    for (const Sides& part : parts) {
+      if (part.begin != middle) std::copy_n(order_ + part.begin, part.n_left, order_ + middle);
       middle += part.n_left;
     }
-    right = middle;
+    size_t right = middle;
     for (Sides& part : parts) {
       part.to_right = right;
       right += part.n_right;
     }
     crew_.for_each_block(n_parts, [&](size_t part) {
       const Sides& sides = parts[part];
-      std::copy_n(lefts_.data() + sides.begin, sides.n_left, order_.data() + sides.to_left);
-      std::copy_n(rights_.data() + sides.begin, sides.n_right, order_.data() + sides.to_right);
+      std::copy_n(rights_ + sides.begin, sides.n_right, order_ + sides.to_right);
     });
     return middle;
   }
@@ -286,20 +313,23 @@ class Grower {
   // Leaves of all rows; then sums of the rows themselves, block by block, give every node its value, its gain and its
   // weight.
   void settle() {
-    tree_.leaves.assign(rows_.n_rows, -1);
+    tree_.leaves = std::make_unique_for_overwrite<int32_t[]>(rows_.n_rows);
+    int32_t* leaf_of = tree_.leaves.get();
     const size_t n_nodes = tree_.nodes.size(), size = summed_rows(n_nodes);
     std::vector<std::vector<NewtonSums>> blocks((rows_.n_rows + size - 1) / size);
     crew_.for_each_block(blocks.size(), [&](size_t block) {
-      blocks[block].resize(n_nodes);
+      const size_t first = block * size, last = std::min(rows_.n_rows, first + size);
+      if (!rows_.are_all_drawn()) std::fill(leaf_of + first, leaf_of + last, -1);
       for (const Leaf& leaf : leaves_) {
-        const auto end = order_.begin() + static_cast<ptrdiff_t>(leaf.end);
-        NewtonSums& sum = blocks[block][leaf.node];
-        for (auto at = std::lower_bound(order_.begin() + static_cast<ptrdiff_t>(leaf.begin), end, block * size);
-             at != end && *at < (block + 1) * size; ++at) {
-          tree_.leaves[*at] = static_cast<int32_t>(leaf.node);
-          sum.add(rows_.slope[*at], rows_.curvature[*at], rows_.weight[*at]);
-        }
+        const uint32_t *begin = order_ + leaf.begin, *end = order_ + leaf.end;
+        for (const uint32_t* at = std::lower_bound(begin, end, first); at != end && *at < last; ++at)
+          leaf_of[*at] = static_cast<int32_t>(leaf.node);
       }
+      std::vector<NewtonSums> sums(n_nodes);
+      for (size_t i = first; i < last; ++i)  // rows in their order, which are read faster than by leaf
+        if (leaf_of[i] >= 0)
+          sums[static_cast<size_t>(leaf_of[i])].add(rows_.slope[i], rows_.curvature[i], rows_.weight[i]);
+      blocks[block] = std::move(sums);
     });
     std::vector<NewtonSums> sums(n_nodes);
     for (const std::vector<NewtonSums>& block : blocks)
@@ -309,7 +339,7 @@ class Grower {
   }
 
   void lead_others() {
-    if (rows_.n_drawn == rows_.n_rows) return;
+    if (rows_.are_all_drawn()) return;
     const NewtonPaths paths(rows_.columns, tree_.nodes, tree_.sets);
     for (size_t i = 0; i < rows_.n_rows; ++i)
       if (tree_.leaves[i] < 0) tree_.leaves[i] = paths.leaf_of(rows_.codes + i * rows_.n_columns, 0);
@@ -320,10 +350,11 @@ class Grower {
   Crew& crew_;
   PackedUnits packed_;
   NewtonSearch search_;
-  size_t n_cells_;
+  BundledColumns bundles_;
+  size_t n_cells_, n_summed_;  // cells of a histogram, and of what rows are added to
   NewtonTree tree_;
-  std::unique_ptr<Cell[]> terms_;
-  std::vector<uint32_t> order_, lefts_, rights_;
+  Cell* terms_;
+  uint32_t *order_, *rights_;
   std::vector<std::vector<Cell>> histograms_;
   size_t n_taken_ = 0;
   std::vector<size_t> free_;

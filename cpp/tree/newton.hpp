@@ -15,7 +15,10 @@ struct NewtonColumns {
 };
 
 // codes: row after row, one byte per column; by_column: the same, column after column. rows: those that the tree is
-// grown on, ascending.
+// grown on, ascending; null: all of them. scratch: `newton_scratch` words per row for the call, which the caller keeps
+// from round to round: memory that is new to the process costs as much as what is written there.
+// bundled: one byte per bundle of columns that share it (bundles.hpp), or null; bundle_of: of every column.
+constexpr size_t newton_scratch = 3;
 struct NewtonRows {
   size_t n_rows, n_columns;
   const uint8_t *codes, *by_column;
@@ -23,6 +26,12 @@ struct NewtonRows {
   const double *slope, *curvature, *weight;
   const uint32_t* rows;
   size_t n_drawn;
+  uint64_t* scratch;
+  const uint8_t* bundled;
+  size_t n_bundles;
+  const uint32_t* bundle_of;
+  bool are_all_drawn() const { return rows == nullptr; }
+  size_t drawn(size_t k) const { return rows ? rows[k] : k; }
 };
 
 // direction: of every column, or null: 1, no score falls as it grows; -1, none rises. is_best_first: the leaf of the
@@ -45,7 +54,7 @@ struct NewtonNode {
 
 struct NewtonTree {
   std::vector<NewtonNode> nodes;
-  std::vector<int32_t> leaves;  // of all rows, drawn or not
+  std::unique_ptr<int32_t[]> leaves;  // of all rows, drawn or not
   std::vector<Levels> sets;
 };
 

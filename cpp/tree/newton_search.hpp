@@ -11,7 +11,9 @@
 
 namespace certifit {
 
-constexpr size_t shared_cells = 32768;  // cells that are added to, from which a thread takes a share of them
+// Cells that are added to, from which a thread takes a share of them: some 100 microseconds, as long as a thread may
+// take to come.
+constexpr size_t shared_cells = 131072;
 
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();

@@ -110,6 +110,8 @@ void add_packed(const Rows& rows, const Cell* terms, const uint32_t* order, size
   constexpr size_t ahead = 16;
   const size_t n_tried = rows.columns.n_tried;
   const uint32_t* columns = rows.columns.tried;
+  size_t n_near = 0;  // columns that stand side by side from the first on: codes of eight are read at once
+  while (n_near < n_tried && columns[n_near] == n_near) ++n_near;
   for (size_t i = 0; i < n; ++i) {
     const size_t row = order ? order[i] : begin + i;
     if (order && i + ahead < n) {
@@ -119,6 +121,12 @@ void add_packed(const Rows& rows, const Cell* terms, const uint32_t* order, size
     const uint8_t* code = rows.codes + row * rows.n_columns;
     const TwoWords term = *reinterpret_cast<const TwoWords*>(terms + row);
     size_t k = 0;
+    for (; k + 8 <= n_near; k += 8) {
+      uint64_t eight;
+      std::memcpy(&eight, code + k, 8);
+      for (size_t j = 0; j < 8; ++j, eight >>= 8)
+        *reinterpret_cast<TwoWords*>(cells + first[k + j] + (eight & 255)) += term;
+    }
     for (; k + 4 <= n_tried; k += 4) {
       *reinterpret_cast<TwoWords*>(cells + first[k] + code[columns[k]]) += term;
       *reinterpret_cast<TwoWords*>(cells + first[k + 1] + code[columns[k + 1]]) += term;

@@ -1155,6 +1155,7 @@ def _(rng: Rng) -> Arguments:
     n, d = (int(size) for size in rng.integers(1, 40, size=2))
     drawn = np.flatnonzero(rng.random(n) < 0.7).astype(np.uint32)
     codes = rng.integers(0, 9, size=(n, d)).astype(np.uint8)
+    bundled = maybe(rng, rng.integers(0, 81, size=(n, (d + 1) // 2)).astype(np.uint8))
     return {
         "codes": codes,
         "by_column": np.ascontiguousarray(codes.T),
@@ -1163,7 +1164,7 @@ def _(rng: Rng) -> Arguments:
         "slope": vector(rng, n),
         "curvature": np.ones(n),
         "weight": np.ones(n),
-        "rows": drawn if len(drawn) else np.zeros(1, np.uint32),
+        "rows": maybe(rng, drawn if len(drawn) else np.zeros(1, np.uint32)),
         "columns": np.arange(d, dtype=np.uint32),
         "max_depth": int(rng.integers(0, 9)),
         "max_leaves": int(rng.integers(1, 9)),
@@ -1171,6 +1172,9 @@ def _(rng: Rng) -> Arguments:
         "ridge": 1.0,
         "is_best_first": bool(rng.integers(2)),
         "direction": maybe(rng, rng.integers(-1, 2, size=d).astype(np.int8)),
+        "scratch": np.zeros(3 * n, dtype=np.uint64),
+        "bundled": bundled,
+        "bundle_of": None if bundled is None else (np.arange(d) // 2).astype(np.uint32),
         "threads": threads(rng),
     }
 

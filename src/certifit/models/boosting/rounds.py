@@ -17,6 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.parts import Part
 from certifit.data.source import Block, tree_sum
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
+from certifit.models.boosting.bundles import bundled_codes, bundles_of
 from certifit.models.boosting.draws import columns_of_round, rows_of_round, trained_rows
 from certifit.models.boosting.levels import UNLIMITED, BinnedColumns, grown_tree
 from certifit.models.boosting.losses import (
@@ -222,6 +223,20 @@ class MemoryRounds(Rounds):
         rows = np.arange(self.rows.n_rows, dtype=np.uint32)
         return rows if self.trained is None else rows[self.trained]
 
+    @cached_property
+    def _scratch(self) -> Array:
+        """Room for the work on a tree, kept from round to round."""
+        return np.empty(3 * self.n_rows, dtype=np.uint64)
+
+    @cached_property
+    def _bundles(self) -> tuple[Array, Array] | tuple[None, None]:
+        """Codes of columns that share bytes, and the bundle of every column; none where no columns can share one."""
+        bundle_of = bundles_of(self.rows.n_bins)
+        n_bundles = int(bundle_of.max()) + 1
+        if n_bundles == len(bundle_of):
+            return None, None
+        return bundled_codes(self.rows.codes, self.rows.n_bins, bundle_of), bundle_of
+
     def _parts(self) -> list[Part]:
         rows = self.rows
         arrays = {"y": rows.y, "weight": rows.weight, "offset": rows.offset}
@@ -267,13 +282,15 @@ class MemoryRounds(Rounds):
     def grow(self, k: int) -> dict[str, Array]:
         """The tree of score k."""
         rows, settings = self.rows, self.settings
+        bundles = self._bundles if len(self.tried) == len(rows.n_bins) else (None, None)
         grown: dict[str, Array] = core.grow_newton(
             rows.codes, rows.by_column, rows.n_bins, rows.n_levels, self.slopes[k], self.curvatures[k],
-            rows.weight, self.drawn, self.tried,
+            rows.weight, None if len(self.drawn) == self.n_rows else self.drawn, self.tried,
             UNLIMITED if settings.max_depth is None else settings.max_depth,
             UNLIMITED if settings.max_leaf_nodes is None else settings.max_leaf_nodes,
             settings.min_samples_leaf, settings.l2, settings.growth == "leaf",
-            None if settings.directions is None else np.array(settings.directions, dtype=np.int8), n_threads(),
+            None if settings.directions is None else np.array(settings.directions, dtype=np.int8),
+            self._scratch, *bundles, n_threads(),
         )  # fmt: skip
         self.leaves[k] = grown["leaves"]
         return grown
