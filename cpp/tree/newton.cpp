@@ -11,7 +11,9 @@
 namespace certifit {
 namespace {
 
-constexpr size_t few_rows = 512;  // whose numbers stay in the nearest cache
+constexpr size_t few_rows = 512;                // whose numbers stay in the nearest cache
+constexpr size_t near_codes = size_t{1} << 18;  // bytes of all codes that are near, in whatever order they are read
+constexpr size_t scan_cost = 6;                 // of a look at a cell, in cells that are added to
 constexpr size_t nowhere = ~size_t{0};
 constexpr size_t tile_rows = 1024;
 
@@ -131,10 +133,8 @@ class Grower {
     for (size_t code = 0; code < n_first; ++code) root.searched.sum += cells[code];
   }
 
-  // Few rows are summed column by column, whose cells then stay near. Many rows are summed in parts that threads share;
-  // parts of whole numbers add up to the same in any order.
+  // Many rows are summed in parts that threads share; parts of whole numbers add up to the same in any order.
   void add_rows(const Leaf& leaf) {
-    if (leaf.size() <= few_rows) return add_columns(leaf);
     sum_parts(leaf, [&](size_t begin, size_t n, Cell* cells) { add(order_ + leaf.begin + begin, 0, n, cells); });
   }
 
@@ -170,14 +170,12 @@ class Grower {
     free_.push_back(places[0]);
   }
 
-  void add_columns(const Leaf& leaf) {
-    for (size_t k = 0; k < rows_.columns.n_tried; ++k) {
-      const size_t column = rows_.columns.tried[k];
-      const uint8_t* codes = rows_.by_column + column * rows_.n_rows;
-      Cell* cells = histograms_[leaf.histogram].data() + search_.first()[k];
-      std::fill_n(cells, rows_.columns.n_bins[column] + size_t{1}, Cell{});
-      for (size_t i = leaf.begin; i < leaf.end; ++i) cells[codes[order_[i]]] += terms_[order_[i]];
-    }
+  // One column of few rows, whose cells then stay near. near_terms_: of the rows of the leaf.
+  void add_column(const Leaf& leaf, size_t place, Cell* cells) const {
+    const size_t column = rows_.columns.tried[place];
+    const uint8_t* codes = rows_.by_column + column * rows_.n_rows;
+    std::fill_n(cells, rows_.columns.n_bins[column] + size_t{1}, Cell{});
+    for (size_t i = 0; i < leaf.size(); ++i) cells[codes[order_[leaf.begin + i]]] += near_terms_[i];
   }
 
   size_t n_shares(size_t n_cells) const { return std::clamp<size_t>(n_cells / shared_cells, 1, crew_.n_threads()); }
@@ -200,6 +198,41 @@ class Grower {
     }
     const std::vector<NewtonSplit> splits = search_.best(asked, crew_);
     for (size_t k = 0; k < splits.size(); ++k) by_histogram[k]->split = splits[k];
+  }
+
+  // The smaller side is summed, the larger one is what remains; then both are searched. Threads share the columns: few
+  // rows, and rows whose codes are all near, are summed column by column in the same loop.
+  void search_sides(Leaf& large, Leaf& small) {
+    const size_t n_tried = rows_.columns.n_tried;
+    const bool is_by_column = small.size() <= few_rows || rows_.n_rows * n_tried <= near_codes;
+    if (is_by_column) {
+      near_terms_.resize(std::max(near_terms_.size(), small.size()));
+      for (size_t i = 0; i < small.size(); ++i) near_terms_[i] = terms_[order_[small.begin + i]];
+    } else {
+      add_rows(small);
+    }
+    Cell *whole = histograms_[large.histogram].data(), *part = histograms_[small.histogram].data();
+    const NewtonAsked of_large{whole, large.searched}, of_small{part, small.searched};
+    const bool is_small_scanned = can_split(small) && !is_few(small);
+    splits_.resize(2 * n_tried);
+    const auto scan = [&](size_t k) {
+      const size_t first = search_.first()[k], end = first + rows_.columns.n_bins[rows_.columns.tried[k]] + 1;
+      if (is_by_column) add_column(small, k, part + first);
+      for (size_t cell = first; cell < end; ++cell) whole[cell] = whole[cell] - part[cell];
+      splits_[k] = search_.best_of_column(k, of_large);
+      if (is_small_scanned) splits_[n_tried + k] = search_.best_of_column(k, of_small);
+    };
+    const size_t n_added =
+        (is_by_column ? small.size() * n_tried : 0) + n_cells_ * (is_small_scanned ? 2 : 1) * scan_cost;
+    if (n_added < shared_cells / 4)
+      for (size_t k = 0; k < n_tried; ++k) scan(k);
+    else
+      crew_.for_each_block(n_tried, scan);
+    large.split = search_.best_of(large.searched, splits_.data());
+    if (is_small_scanned)
+      small.split = search_.best_of(small.searched, splits_.data() + n_tried);
+    else if (can_split(small))
+      search({&small});
   }
 
   struct Open {
@@ -241,16 +274,14 @@ class Grower {
     const size_t few = sides[0].size() <= sides[1].size() ? 0 : 1;
     Leaf &small = sides[few], &large = sides[1 - few];
     if (is_searched && can_split(large)) {
-      if (!is_few(large)) {  // the smaller one is summed, the larger one is what remains
+      if (!is_few(large)) {
         small.histogram = take();
-        add_rows(small);
         large.histogram = leaf.histogram;
         leaf.histogram = nowhere;
-        Cell* whole = histograms_[large.histogram].data();
-        const Cell* part = histograms_[small.histogram].data();
-        for (size_t k = 0; k < n_cells_; ++k) whole[k] = whole[k] - part[k];
+        search_sides(large, small);
+      } else {
+        search(can_split(small) ? std::vector<Leaf*>{&large, &small} : std::vector<Leaf*>{&large});
       }
-      search(can_split(small) ? std::vector<Leaf*>{&large, &small} : std::vector<Leaf*>{&large});
     }
     give_back(leaf);
     offer(sides[0]);
@@ -359,6 +390,8 @@ class Grower {
   size_t n_taken_ = 0;
   std::vector<size_t> free_;
   std::vector<Leaf> leaves_;
+  std::vector<NewtonSplit> splits_;
+  std::vector<Cell> near_terms_;
   std::priority_queue<Open> open_;
 };
 
