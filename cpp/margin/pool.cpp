@@ -11,6 +11,7 @@ constexpr size_t width = 256;   // columns of a tile
 constexpr size_t height = 128;  // rows of a tile
 constexpr size_t batch = 1024;  // rows that are made at a time
 constexpr size_t group = 8;     // terms of a sum that are added before they join it in float64
+constexpr size_t depth = 192;   // columns whose products are added before they join the others: less is lost
 constexpr size_t slab_bytes = size_t{1} << 25;
 constexpr uint32_t probes = 16;
 constexpr size_t few_columns = 64;  // of points whose products stay in registers; a BLAS is faster with more
@@ -158,10 +159,14 @@ void KernelPool<Real>::form_row(Real square, const Real* squares, Real* g, size_
 template <class Real>
 void KernelPool<Real>::multiply(const Real* A, size_t a, const Real* B, size_t b, Real* C, size_t stride) const {
   char transposed = 'T', plain = 'N';
-  int m = static_cast<int>(b), n = static_cast<int>(a), k = static_cast<int>(d_), ld = static_cast<int>(d_);
-  int ldc = static_cast<int>(stride);
-  Real one = 1, zero = 0;
-  gemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<Real*>(B), &ld, const_cast<Real*>(A), &ld, &zero, C, &ldc);
+  int m = static_cast<int>(b), n = static_cast<int>(a), ld = static_cast<int>(d_), ldc = static_cast<int>(stride);
+  Real one = 1;
+  for (size_t j = 0; j < std::max<size_t>(d_, 1); j += depth) {
+    int k = static_cast<int>(std::min(depth, d_ - j));
+    Real beta = j > 0 ? 1 : 0;
+    gemm_(&transposed, &plain, &m, &n, &k, &one, const_cast<Real*>(B) + j, &ld, const_cast<Real*>(A) + j, &ld, &beta, C,
+          &ldc);
+  }
 }
 
 template <class Real>

@@ -261,12 +261,13 @@ def test_products_with_some_of_the_rows_are_the_same_bits_for_any_threads(name, 
     rng, kernel = np.random.default_rng(n), BUILT[name]
     points, places = rng.normal(size=(n, X.shape[1])), np.flatnonzero(rng.random(n) < 0.8)
     V = rng.normal(size=(len(places), 2))
-    found = []
-    for n_threads in (1, 2, 8):
-        with cf.threads(n_threads):
-            found.append(kernel.times_of_rows(points, places, V))
-    assert all(np.array_equal(found[0], other) for other in found)
-    np.testing.assert_allclose(found[0], kernel(points, points[places]) @ V, rtol=1e-9, atol=1e-10)
+    for wanted in (np.ones(n, dtype=bool), rng.random(n) < 0.5):
+        found = []
+        for n_threads in (1, 2, 8):
+            with cf.threads(n_threads):
+                found.append(kernel.times_of_rows(points, places, V, wanted))
+        assert all(np.array_equal(found[0], other) for other in found)
+        np.testing.assert_allclose(found[0], kernel(points[wanted], points[places]) @ V, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize(("d", "width", "scale"), [(1, 1.0, 1.0), (20, 3.0, 1e30), (64, 0.5, 1e-300), (5, 0.3, 1.0)])

@@ -11,6 +11,7 @@ from sklearn.svm import SVC as TheirSVC
 import certifit as cf
 from certifit.models.svm import task as margin_task
 from certifit.models.svm.certificate import certify, certify_arrays
+from certifit.models.svm.solver import Pool
 from certifit.models.svm.task import MarginState, of_classes
 
 SIGMA = 1.3
@@ -150,28 +151,61 @@ def test_the_gap_is_never_below_the_excess(rows, fitted):
             assert proof.value * value >= (value - best) * (1 - 1e-9)
 
 
-def test_a_proof_with_sums_in_float32_never_says_more_than_one_in_float64(monkeypatch):
+@pytest.mark.parametrize("n_columns", [4, 200])  # sums of the kernel; of rows of the kernel that the solver has kept
+def test_a_proof_with_sums_in_float32_never_says_more_than_one_in_float64(n_columns, monkeypatch):
     monkeypatch.setattr(margin_task, "MANY_VALUES", 0)
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(700, 4))
+    X = rng.normal(size=(700, n_columns))
     y = np.where(X[:, 0] * X[:, 1] + 0.4 * rng.normal(size=700) > 0, 1, -1)
-    model = cf.SVC(0.01, kernel=cf.kernels.Gaussian(2.0)).fit(X, y)
+    X[:, 4:] *= 0.3
+    width, most = 2.0, 100 / 700
+    model = cf.SVC(0.01, kernel=cf.kernels.Gaussian(width)).fit(X, y)
     precise, near = model._task_on(X, y), model._task_on(X, y)
     assert precise.in_float64
     near.in_float64 = False
+    pool = Pool(near.rows, np.arange(700), 1e8)
+
+    def in_float32(of):
+        """f, none of it in float64 that is not yet, and how far it is off."""
+        return near.near_values(
+            of.points, of.dual, lambda f, off: off < 0, lambda: pool.sums(model.support_, of.dual[:, 0])
+        )
+
     state, n_open = model._state(), []
     for size in (0.0, 1e-7, 1e-5, 1e-3, 1e-1):
-        dual = np.clip(state.dual * (1 + size * rng.normal(size=state.dual.shape)), -100 / 700, 100 / 700)
+        dual = np.clip(state.dual * (1 + size * rng.normal(size=state.dual.shape)), -most, most)
         moved = MarginState(state.points, dual, state.intercepts + size * rng.normal())
+        f, off = in_float32(moved)
+        exact = precise.values(moved.points, moved.dual)[:, 0]
+        assert (np.abs(f - exact) <= off).all() and (off > 0).all() and (off < 0.05).all()
         ours, theirs = certify(near, moved, 1e-4), certify(precise, moved, 1e-4)
         assert ours.value >= theirs.value - theirs.rounding
         assert ours.value <= 1.01 * theirs.value + 1e-8
+        assert ours.holds == theirs.holds == (size < 1e-3)
         assert ours.violation == pytest.approx(theirs.violation, abs=1e-12)
-        f, off = near.near_values(moved.points, moved.dual, lambda f, off: np.zeros(len(f), dtype=bool))
-        assert (np.abs(f - precise.values(moved.points, moved.dual)[:, 0]) <= off + 1e-12).all()
-        n_open.append(int((off == 0).sum()))
-    assert 0 < n_open[0] < 350  # most rows of the fit were never summed in float64
+        n_open.append(int((in_float32(moved)[1] == 0).sum()))
+    assert 0 < n_open[0] < 500  # many rows of the fit were never summed in float64
     assert model.certificate_.holds and model.certify(X, y).holds
+
+
+def test_sums_of_kept_rows_are_off_by_no_more_than_their_bound_for_any_threads():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 600)) + 3.0
+    y = X[:, 0] > 3
+    rows = cf.SVC(0.1, kernel=cf.kernels.Gaussian(20.0)).fit(X, y)._task_on(X, y).rows
+    support = np.flatnonzero(rng.random(300) < 0.7)
+    for scale in (1.0, 1e30, 1e-300):
+        c = rng.normal(size=len(support)) * np.exp(3 * rng.normal(size=len(support))) * scale
+        sums = []
+        for n_threads in (1, 2, 8):
+            with cf.threads(n_threads):
+                sums.append(Pool(rows, np.arange(300), 1e8).sums(support, c))
+        assert all(np.array_equal(sums[0], other) for other in sums)
+        f, off = sums[0]
+        exact = rows.kernel.times(X, X[support], np.column_stack([c, np.abs(c)]))
+        assert (np.abs(f - exact[:, 0]) <= off).all() and (off <= 1e-4 * exact[:, 1]).all()
+    assert Pool(rows, np.arange(300), 299 * 300 * 4.0).sums(support, c) is None  # rows may have been dropped
+    assert Pool(rows, np.arange(300), 1e8).widened().sums(support, c) is None  # float64
 
 
 def test_the_last_round_of_many_rows_is_told_with_the_f_that_was_summed_again():

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.algebra import UNIT, Kernel, RowFunction, Tree
 from certifit.mathematics.kernels.rules import mapped_rows, power_error
+from certifit.mathematics.kernels.short import short_share, short_sums
 from certifit.mathematics.kernels.tiles import dense, form_matrix, form_times, gaussian_sums
 
 MOST_DEGREE = 1000
@@ -22,9 +23,7 @@ TINY_ROW = 1e-140
 PIECE = 4096  # rows at a time
 FARTHEST = 1e150  # in widths from the centre: squares of more are beyond float64
 MOST_TERMS = 100_000  # of a truncated map
-SHORT_UNIT = 2.0**-24
 FEW_COLUMNS = 64  # up to which sums in float32 are faster than a BLAS
-MOST_SHARE = 0.01  # of a sum that may be lost in float32
 UNDERFLOW = 1e-320  # more than a product of tiny entries can lose
 ROUNDED = 1e-12  # of its eigenvalues: a matrix of a kernel may miss 0 by as much
 Form = tuple[str, float, int]
@@ -59,16 +58,20 @@ class Formed(Kernel):
         """The matrix times the columns V; the matrix is not held."""
         return form_times(self.form, *self.prepared(X, Z), V)
 
-    def times_of_rows(self, X: Array, places: Array, V: Array) -> Array:
-        """The same for Z = X[places]: faster where these are most of the rows, as half of the matrix is made."""
-        rows = self._beside(X, places)
-        every = np.zeros((len(X), V.shape[1]))
-        every[places] = V
-        return form_times(self.form, rows, rows, every)
+    def times_of_rows(self, X: Array, places: Array, V: Array, wanted: Array) -> Array:
+        """The same at the wanted rows, a flag per row, for Z = X[places]: half of the matrix among the wanted is made.
 
-    def _beside(self, X: Array, places: Array) -> Array:
-        """Rows as they are prepared beside some of them."""
-        return self.prepared(X, X[places])[0]
+        Faster where most of the wanted rows are among the places.
+        """
+        Z, every, rest = X[places], np.zeros((len(X), V.shape[1])), ~wanted[places]
+        every[places] = V
+        rows = self._beside(X[wanted], Z)
+        f = form_times(self.form, rows, rows, every[wanted])
+        return f + form_times(self.form, rows, self._beside(Z[rest], Z), V[rest]) if rest.any() else f
+
+    def _beside(self, X: Array, Z: Array) -> Array:
+        """Rows as they are prepared beside others."""
+        return self.prepared(X, Z)[0]
 
     def __call__(self, X: Array, Z: Array) -> Array:
         """k(x_i, z_j) of few points."""
@@ -228,8 +231,8 @@ class Gaussian(Formed):
             centre = np.mean(Z, axis=0) if len(Z) else np.zeros(Z.shape[1])
         return np.where(np.isfinite(centre), centre, 0.0)
 
-    def _beside(self, X: Array, places: Array) -> Array:
-        return self._moved(X, self._centre(X[places]))
+    def _beside(self, X: Array, Z: Array) -> Array:
+        return self._moved(X, self._centre(Z))
 
     def _moved(self, X: Array, centre: Array) -> Array:
         """Points in widths from a centre; no second array of their size is made."""
@@ -289,22 +292,13 @@ class Gaussian(Formed):
     def short_times(self, X: Array, Z: Array, v: Array) -> tuple[Array, Array] | None:
         """The matrix times v in float32, and a bound on how far each is off; None where that is not faster, or far off.
 
-        What is lost is relative to sums of |v|: those of either sign are summed apart. `cpp/margin/gaussian_sums.hpp`.
+        `cpp/margin/gaussian_sums.hpp` says what is lost.
         """
-        largest = float(np.abs(v).max(initial=0.0))
-        if X.shape[1] > FEW_COLUMNS or not 0 < largest < inf:
+        if X.shape[1] > FEW_COLUMNS:
             return None
         rows, others = self.prepared(X, Z)
-        of_x, of_z = (rows**2).sum(axis=1), (others**2).sum(axis=1)
-        # Coordinates are rounded twice in float64 before: `_shares`.
-        exponent = 1.01 * (X.shape[1] / 2 + 7) * SHORT_UNIT * (of_x + of_z.max(initial=0.0))
-        share = 1.01 * exponent + (14 + len(v) * UNIT / SHORT_UNIT) * SHORT_UNIT  # expm1(t) <= 1.01 t up to 0.01
-        if not share.max(initial=0.0) <= MOST_SHARE:
-            return None
-        power = float(np.ldexp(1.0, -int(np.frexp(largest)[1])))
-        above, below = (gaussian_sums(rows, others[side], np.abs(v[side]) * power) / power for side in (v > 0, v < 0))
-        # 1e-37: of coefficients and of values of the kernel that are too small for float32.
-        return above - below, np.asarray(1.02 * share * (above + below) + 1e-37 * len(v) * largest)
+        share = short_share((rows**2).sum(axis=1), float((others**2).sum(axis=1).max(initial=0.0)), X.shape[1], len(v))
+        return None if share is None else short_sums(v, share, lambda at, c: gaussian_sums(rows, others[at], c))
 
     def largest_error(self, X: Array) -> float:
         """A bound on the rounding error of every k(x_i, x_j)."""

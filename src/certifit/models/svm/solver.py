@@ -15,7 +15,8 @@ from functools import cache
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.mathematics.kernels.basic import Formed
+from certifit.mathematics.kernels.basic import Formed, Gaussian
+from certifit.mathematics.kernels.short import short_share, short_sums
 from certifit.minimise.steps import Steps
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.interior import NEAR, CentralPath, Products, rounded
@@ -24,6 +25,7 @@ from certifit.models.svm.task import Machine, MarginRun, MarginState, MarginTask
 from certifit.runtime import check_memory, core, n_threads, one_blas_thread
 
 WORKING_SET = 1024
+DEPTH = 192  # columns whose products the core adds before they join the others, `cpp/margin/pool.hpp`
 CHEAP = 64  # columns: a row of the kernel of so few is made again rather than kept
 VIOLATION = 1e-3  # of the conditions, to begin with
 CLOSER = 0.25
@@ -77,7 +79,7 @@ class Pool:
             self._form, self._points = kernel.form, kernel.prepared(points, points)[0]
         elif matrix is None:
             self._matrix = rows.matrix if is_all else np.ascontiguousarray(rows.matrix[np.ix_(places, places)])
-        self.n, self.cache_bytes = n, cache_bytes
+        self.n, self.cache_bytes, self._is_gaussian = n, cache_bytes, isinstance(kernel, Gaussian)
         self.keeps_rows = is_shared or rows.points.shape[1] > CHEAP
         largest = float(rows.sizes(rows.points).max(initial=0.0)) ** 2
         self.is_single = SINGLE[0] < largest < SINGLE[1]
@@ -92,14 +94,35 @@ class Pool:
         return wide
 
     @property
+    def _n_kept(self) -> int:
+        """How many rows may be kept."""
+        row = self.n * (4 if self.is_single else 8)
+        return min(int(self.cache_bytes / row), self.n) if self.keeps_rows else 0
+
+    def sums(self, rows: Array, c: Array) -> tuple[Array, Array] | None:
+        """f at all rows in float32, and how far each can be off; None where rows of the matrix were not all kept."""
+        if self._points is None or not (self._is_gaussian and self.is_single and self._n_kept == self.n):
+            return None
+        d, squares = self._points.shape[1], np.einsum("ij,ij->i", self._points, self._points)
+        share = short_share(squares, float(squares.max(initial=0.0)), min(d, DEPTH) + d // DEPTH + 1, len(c))
+        if share is None:
+            return None
+
+        def summed(at: Array, part: Array) -> Array:
+            return np.asarray(
+                core.margin_add(self.pool, rows[at].astype(np.uint32), part, np.zeros(self.n), n_threads())
+            )
+
+        return short_sums(c, share, summed)
+
+    @property
     def pool(self) -> object:
         """The rows in the core."""
         if self._pool is None:
             if self._matrix is not None:
                 self._pool = core.margin_given_pool(self.is_single, np.ascontiguousarray(self._matrix))
             else:
-                row = self.n * (4 if self.is_single else 8)
-                kept = min(int(self.cache_bytes / row), self.n) if self.keeps_rows else 0
+                row, kept = self.n * (4 if self.is_single else 8), self._n_kept
                 check_memory(float(kept) * row, f"A cache of {kept:,} rows of a kernel", "Lower cache_size.")
                 self._pool = core.margin_pool(_gemm(self.is_single), self.is_single, *self._form, self._points, kept)
         return self._pool
@@ -239,7 +262,7 @@ def solve_machine(
             if end == "pause" and can_step and max_iter - left > MANY * len(local):
                 end = "slow"
         if is_exact or not pool.is_single:
-            at.f = refreshed(task, machine, places, at.a, is_rough=closeness >= first)
+            at.f = refreshed(task, machine, places, at.a, pool if closeness >= first else None)
         gap, primal, violation = measured(machine, local, at.a, at.f)
         record.add_last(end, gap, primal, violation)
         is_close = gap <= ENOUGH * tol * primal
@@ -298,19 +321,20 @@ def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at:
         at.a, at.f = a, f
 
 
-def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, *, is_rough: bool = False) -> Array:
-    """f at the rows of a machine, in float64; is_rough: only where the certificate will want it so."""
+def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, pool: Pool | None = None) -> Array:
+    """f at the rows of a machine, in float64; with a pool of rows only where the certificate will want it so."""
     dual = np.bincount(machine.row, machine.sign * a, task.rows.n_points)[:, None]
     if task.rows.kernel is None:
         return np.asarray(task.rows.times(task.rows.points, dual)[places, 0])
     support = np.flatnonzero(dual)
     points, dual = task.remembered(support, np.ascontiguousarray(dual[support]))
     if len(task.machines) == 1 and len(places) == task.rows.n_points:
-        if is_rough:
+        if pool is not None:
             return task.near_values(
                 points,
                 dual,
                 lambda f, off: machine.open_rows(a, f, off, intercept_of(machine, machine.row, a, f)),
+                lambda: pool.sums(support, dual[:, 0]),
             )[0]
         return task.values(points, dual)[:, 0]
     return np.asarray(task.rows.kernel.times(task.rows.points[places], points, dual)[:, 0])

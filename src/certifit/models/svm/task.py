@@ -35,7 +35,9 @@ from certifit.statistics.moments import target_sums
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
 FAINT = 1e-12  # of C: a multiplier nearer to its bound is on it
 MANY_VALUES = 10_000_000  # of the kernel, from which f is summed in float32 first
-MOST_ROWS = 0.6  # of the rows that are support vectors, from which half of the matrix of all rows is fewer values
+MOST_ROWS = (
+    0.6  # of the rows wanted that are support vectors, from which half of the matrix of these rows is fewer values
+)
 MACHINE_BYTES, ENTRY_BYTES = 1000.0, 28.0  # what a machine holds, and what it holds per row
 
 
@@ -179,32 +181,39 @@ class MarginTask:
             self._valued = known
         return known.f
 
-    def _sums(self, points: Array, dual: Array) -> Array:
+    def _sums(self, points: Array, dual: Array, wanted: Array | None = None) -> Array:
+        """f of the rows, or of the wanted ones, in float64."""
         rows, kernel = self.rows, self.rows.kernel
-        is_placed = self._places is not None and self._places[0] is points
-        if is_placed and isinstance(kernel, Formed) and len(points) > MOST_ROWS * rows.n_points:
-            assert self._places is not None
-            return kernel.times_of_rows(rows.points, self._places[1], dual)
-        return np.asarray(rows.times(points, dual))
+        every = np.ones(rows.n_points, dtype=bool) if wanted is None else wanted
+        if isinstance(kernel, Formed) and self._places is not None and self._places[0] is points:
+            places = self._places[1]
+            if np.count_nonzero(every[places]) > MOST_ROWS * np.count_nonzero(every):
+                return kernel.times_of_rows(rows.points, places, dual, every)
+        if wanted is None or kernel is None:
+            return np.asarray(rows.times(points, dual))
+        return kernel.times(rows.points[wanted], points, dual)
 
     def near_values(
-        self, points: Array, dual: Array, is_needed: Callable[[Array, Array], Array]
+        self,
+        points: Array,
+        dual: Array,
+        is_needed: Callable[[Array, Array], Array],
+        in_float32: Callable[[], tuple[Array, Array] | None] | None = None,
     ) -> tuple[Array, Array]:
         """f of the only machine at the rows, and how far float32 can have moved it.
 
         is_needed(f, how far it is off): the rows whose f is wanted in float64. All are where the kernel has no sums in
-        float32, or the rows are few.
+        float32, or the rows are few. in_float32: such sums from elsewhere, where the kernel has none.
         """
         known = self._known(points, dual)
         if known is None:
-            known = self._short(points, dual)
+            known = self._short(points, dual, in_float32)
         if known is None:
             return self.values(points, dual)[:, 0], np.zeros(self.rows.n_points)
         needed = (known.off > 0) & is_needed(known.f[:, 0], known.off)
         if needed.any():
-            assert self.rows.kernel is not None
             f = known.f.copy()
-            f[needed] = self.rows.kernel.times(self.rows.points[needed], points, dual)
+            f[needed] = self._sums(points, dual, needed)
             known = Valued(points, dual, f, np.where(needed, 0.0, known.off))
         self._valued = known
         return known.f[:, 0], known.off
@@ -213,11 +222,15 @@ class MarginTask:
         known = self._valued
         return known if known is not None and known.points is points and known.dual is dual else None
 
-    def _short(self, points: Array, dual: Array) -> Valued | None:
+    def _short(
+        self, points: Array, dual: Array, in_float32: Callable[[], tuple[Array, Array] | None] | None
+    ) -> Valued | None:
         rows = self.rows
         if self.in_float64 or rows.kernel is None or rows.n_points * len(points) < MANY_VALUES:
             return None
         sums = rows.kernel.short_times(rows.points, points, dual[:, 0])
+        if sums is None and in_float32 is not None:
+            sums = in_float32()
         return None if sums is None else Valued(points, dual, sums[0][:, None], sums[1])
 
     def remembered(self, support: Array, dual: Array) -> tuple[Array, Array]:
