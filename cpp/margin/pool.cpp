@@ -228,7 +228,7 @@ Real* KernelPool<Real>::slot_for(uint32_t row, size_t& n_busy) {
   uint32_t chosen = static_cast<uint32_t>(slots_.size());
   if (slots_.size() < most_rows_) {
     if (slots_.size() == slabs_.size() * rows_per_slab())
-      slabs_.push_back(pages<Real>(std::max(slab_bytes / sizeof(Real), n_)));
+      slabs_.push_back(pages<Real>(std::max(slab_bytes / sizeof(Real), n_), false));
     slots_.emplace_back();
   } else {
     // The oldest of a few: an order of all of them would have to be kept.

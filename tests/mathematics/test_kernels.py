@@ -265,7 +265,7 @@ def test_products_with_some_of_the_rows_are_the_same_bits_for_any_threads(name, 
         found = []
         for n_threads in (1, 2, 8):
             with cf.threads(n_threads):
-                found.append(kernel.times_of_rows(points, places, V, wanted))
+                found.append(kernel.times_of_rows(points, points[places], places, V, wanted))
         assert all(np.array_equal(found[0], other) for other in found)
         np.testing.assert_allclose(found[0], kernel(points[wanted], points[places]) @ V, rtol=1e-9, atol=1e-10)
 

@@ -58,12 +58,12 @@ class Formed(Kernel):
         """The matrix times the columns V; the matrix is not held."""
         return form_times(self.form, *self.prepared(X, Z), V)
 
-    def times_of_rows(self, X: Array, places: Array, V: Array, wanted: Array) -> Array:
+    def times_of_rows(self, X: Array, Z: Array, places: Array, V: Array, wanted: Array) -> Array:
         """The same at the wanted rows, a flag per row, for Z = X[places]: half of the matrix among the wanted is made.
 
         Faster where most of the wanted rows are among the places.
         """
-        Z, every, rest = X[places], np.zeros((len(X), V.shape[1])), ~wanted[places]
+        every, rest = np.zeros((len(X), V.shape[1])), ~wanted[places]
         every[places] = V
         rows = self._beside(X[wanted], Z)
         f = form_times(self.form, rows, rows, every[wanted])

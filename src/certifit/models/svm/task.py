@@ -188,7 +188,7 @@ class MarginTask:
         if isinstance(kernel, Formed) and self._places is not None and self._places[0] is points:
             places = self._places[1]
             if np.count_nonzero(every[places]) > MOST_ROWS * np.count_nonzero(every):
-                return kernel.times_of_rows(rows.points, places, dual, every)
+                return kernel.times_of_rows(rows.points, points, places, dual, every)
         if wanted is None or kernel is None:
             return np.asarray(rows.times(points, dual))
         return kernel.times(rows.points[wanted], points, dual)
