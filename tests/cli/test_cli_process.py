@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from certifit.cli import COMMANDS, main
+
 HEAVY = ["numpy", "scipy", "sklearn", "pyarrow", "jinja2", "rich", "pandas"]
 
 
@@ -27,6 +29,12 @@ def test_help_leads_with_words_people_look_for(shell):
     text = shell("--help").stdout
     assert "p-values" in text and "converged" in text
     assert all(command in text for command in ("fit", "select", "predict", "verify", "demo"))
+
+
+def test_every_command_that_help_names_is_there():
+    assert main.list_commands(None) == sorted(COMMANDS)
+    assert [main.get_command(None, name).name for name in COMMANDS] == list(COMMANDS)
+    assert main.get_command(None, "words") is None  # a module that is no command
 
 
 def test_no_command_shows_the_help(shell):

@@ -1,7 +1,8 @@
 """The command line: `certifit fit`, `select`, `predict`, `verify`, `inspect`, `demo`.
 
 Exit codes: 0 done (verify: the proof holds), 1 the proof does not hold, 2 bad input, 3 a defect of certifit,
-130 interrupted, 143 terminated. Everything heavy is imported inside the commands, so that `--help` is fast.
+130 interrupted, 143 terminated. A command is imported when it is named, and everything heavy inside it, so that
+`--help` is fast.
 """
 
 import certifit.cli.signals  # noqa: F401  (first: Ctrl-C during the imports below has its exit code too)
@@ -9,16 +10,21 @@ import certifit.cli.signals  # noqa: F401  (first: Ctrl-C during the imports bel
 # isort: split
 import click
 
-from certifit.cli.demo import demo
 from certifit.cli.errors import Commands
-from certifit.cli.fit import fit
-from certifit.cli.inspect import inspect
-from certifit.cli.predict import predict
-from certifit.cli.select import select
-from certifit.cli.verify import verify
+
+COMMANDS = {
+    "demo": "Fit bundled data and show where the reports are.",
+    "fit": "Fit CSV, Parquet, Excel or other files; write the model and a report.",
+    "inspect": "Show what a model file holds.",
+    "predict": "Predict the rows of CSV or Parquet files with a saved model.",
+    "select": "Choose the columns that predict best; write the model and a report.",
+    "verify": "Prove a saved fit again on its data.",
+}
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands, told=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="certifit", message="certifit %(version)s")
 def main() -> None:
     """Regression and classification with cross-validation, p-values and a proof that the fit converged.
@@ -33,7 +39,3 @@ def main() -> None:
 
     Exit codes: 0 done, 1 the fit is not proven, 2 bad input, 130 interrupted.
     """
-
-
-for command in (fit, select, predict, verify, inspect, demo):
-    main.add_command(command)

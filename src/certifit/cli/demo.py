@@ -11,7 +11,7 @@ from certifit.cli.errors import show
 STORY = "\nOne column repeats two others, and the report says so. Without it, and with more models compared:\n"
 
 
-@click.command(short_help="Fit bundled data and show where the reports are.")
+@click.command()
 @click.option("--out", "-o", default="certifit-demo", show_default=True, metavar="DIR", help="Folder for the reports.")
 def demo(out: str) -> int:
     """Fit 3,000 flights from New York City: arrival delay from departure delay, airline, airport, distance and date.

@@ -14,8 +14,9 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -31,7 +32,30 @@ _INTERRUPTED = "interrupted. Nothing was left half written."
 
 
 class Commands(click.Group):
-    """A group of commands whose return value is the exit code."""
+    """A group of commands whose return value is the exit code.
+
+    told: what each command does, by its name, which is that of its module too; it is imported when it is asked for.
+    """
+
+    def __init__(self, *args: Any, told: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.told = told
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names, in the order in which help shows them."""
+        return list(self.told)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name not in self.told:
+            return None
+        command: click.Command = getattr(import_module(f"certifit.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """All commands, none of them imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self.told.items()))
 
     # click's has more arguments, and returns where it does not exit
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]

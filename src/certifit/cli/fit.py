@@ -37,7 +37,7 @@ from certifit.data.roles import CLASSES
 from certifit.models.learner import Keeps, Simplicity
 
 
-@click.command(cls=GroupedHelp, short_help="Fit CSV, Parquet, Excel or other files; write the model and a report.")
+@click.command(cls=GroupedHelp)
 @request_options(
     *model_options,
     click.option("--degree", type=click.IntRange(min=1), metavar="K", help="Fit a polynomial of this degree."),

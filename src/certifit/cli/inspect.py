@@ -20,7 +20,7 @@ MOST_CLASSES = 8
 MOST_WEIGHTS = 8
 
 
-@click.command(short_help="Show what a model file holds.")
+@click.command()
 @click.argument("model")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @values_option

@@ -78,7 +78,7 @@ N_FOLDS = 10  # of intervals from held-out rows
 MOST_NUMBERS = 1 << 22  # probabilities that are held at a time
 
 
-@click.command(short_help="Predict the rows of CSV or Parquet files with a saved model.")
+@click.command()
 @click.argument("model")
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option(

@@ -18,7 +18,7 @@ MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
 SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}
 
 
-@click.command(cls=GroupedHelp, short_help="Choose the columns that predict best; write the model and a report.")
+@click.command(cls=GroupedHelp)
 @request_options(
     click.option(
         "--direction", type=click.Choice(["forward", "backward"]), default="forward", show_default=True,

@@ -11,7 +11,7 @@ from certifit.cli.progress import Display
 from certifit.report.text import count, joined
 
 
-@click.command(short_help="Prove a saved fit again on its data.")
+@click.command()
 @click.argument("model")
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option("--target", "-t", metavar="NAME", help="Column that was predicted. Default: as in the model file.")

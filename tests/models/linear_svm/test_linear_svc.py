@@ -248,3 +248,19 @@ def test_second_derivatives_of_rows_that_moved_lead_where_those_of_all_do(is_spa
     moved, whole = fits
     np.testing.assert_allclose(moved.coef_, whole.coef_, rtol=1e-10)
     assert moved.certificate_.value < 1e-12 and whole.certificate_.value < 1e-12
+
+
+@pytest.mark.parametrize("n_columns", [60, 1700])
+def test_fewer_rows_than_columns_are_solved_in_what_the_rows_span(n_columns):
+    """The weights are sums of rows, and no other solver is lower."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(30, n_columns))
+    X[20:25] = X[:5]  # rows that span less than their number
+    y = np.where(np.arange(30) % 2 == 0, "yes", "no")
+    model = cf.LinearSVC(0.05, tol=1e-9).fit(X, y)
+    other = cf.LinearSVC(0.05, solver="coordinate", tol=1e-9, max_iter=100_000).fit(X, y)
+    assert model.certificate_.holds
+    assert model.history_[-1]["objective"] <= other.history_[-1]["objective"] * (1 + 1e-8)
+    span = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    outside = model.coef_ - (model.coef_ @ span.Vh[: span.S.size - 5].T) @ span.Vh[: span.S.size - 5]
+    assert np.abs(outside).max() < 1e-10 * np.abs(model.coef_).max()

@@ -39,6 +39,9 @@ class DistinctRows:
         return int(self.weight.sum()) if self.is_whole else len(self.numbers)
 
 
+_AT_ONCE = 1 << 15  # numbers that are hashed together
+
+
 def distinct_rows(X: Any, y: Array, weight: Array | None) -> DistinctRows:
     """Rows of positive weight, equal ones merged."""
     counted = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
@@ -89,6 +92,13 @@ def _hashes(X: Any, y: Array, seed: int) -> Array:
         rows = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
         np.add.at(total, rows, _term(entries.data, entries.indices, seed))
         return total
+    X = X if hasattr(X, "iloc") else np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+        width = max(1, _AT_ONCE // max(len(X), 1))  # sums of 64 bits are the same in any order
+        for begin in range(0, X.shape[1], width):
+            places = np.arange(begin, min(begin + width, X.shape[1]))
+            total = total + _term(X[:, places], places, seed).sum(axis=1, dtype=np.uint64)
+        return total
     for j, column in enumerate(_columns(X)):
         total = total + _term(column, j, seed)
     return total
@@ -98,7 +108,6 @@ def _columns(X: Any) -> Iterator[Array]:
     """Columns as numbers; those of objects and texts as hashes of what they hold."""
     if hasattr(X, "iloc"):
         return (_as_numbers(X.iloc[:, j].to_numpy()) for j in range(X.shape[1]))
-    X = np.asarray(X)
     return (_as_numbers(X[:, j]) for j in range(X.shape[1]))
 
 

@@ -50,10 +50,16 @@ def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
     """The optimum of every machine."""
     record = Recorder(task.alpha)
     weights, intercepts = [], []
+    turned = _turned(task) if solver in (AUTO, NEWTON) and task.slack.is_squared else None
     for p, machine in enumerate(task.machines):
         record.machine = p + 1
         if solver == SGD:
             w, b = averaged_sgd(task, machine, limits, record)
+        elif turned is not None:
+            v, b = newton(turned.task, machine, limits, record)
+            w = turned.directions @ v
+            if not task.names_multipliers:
+                task.witness[p] = machine.slack.slope(machine.bound, 1 - machine.sign * (task.scores(w) + b))
         elif machine.slack.is_squared and (solver == NEWTON or (solver == AUTO and task.n_columns <= MOST_COLUMNS)):
             w, b = newton(task, machine, limits, record)
         else:
@@ -64,6 +70,25 @@ def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
         intercepts.append(b)
     reason = record.steps.reason or NOT_ENOUGH.format(limits.most)
     return LinearRun(task.told(weights, intercepts), record.steps.rows, reason)
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """The same machines on coordinates of the rows in an orthonormal basis of what they span: |w| stays."""
+
+    task: LinearTask
+    directions: Array  # (columns, rows)
+
+
+def _turned(task: LinearTask) -> _Turned | None:
+    """Where rows are fewer than columns, and few enough for factors: the best weights are sums of rows."""
+    n_rows, n_columns = task.X.shape
+    if isinstance(task.X, sp.csr_array) or n_rows >= n_columns or n_rows > MOST_COLUMNS:
+        return None
+    directions, coordinates = np.linalg.qr(task.X.T)
+    if not (np.isfinite(coordinates).all() and np.isfinite(directions).all()):
+        return None
+    return _Turned(task.on(np.ascontiguousarray(coordinates.T)), directions)
 
 
 def _teller(record: Recorder) -> Told:

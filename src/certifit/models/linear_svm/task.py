@@ -13,6 +13,7 @@ units of their spreads. Weights are told in the units of the columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -88,6 +89,14 @@ class LinearTask:
         machines = class_machines(codes_of(block), share / self.alpha, n_classes, "one-vs-rest", has_intercept)
         self.machines: tuple[Machine, ...] = tuple(replace(machine, slack=slack) for machine in machines)
         self.witness: list[Array | None] = [None] * len(self.machines)
+
+    def on(self, X: Array) -> LinearTask:
+        """The same machines on other columns of the same rows."""
+        other = copy(self)
+        other.X = X
+        for made_of_rows in ("rows", "squares"):
+            other.__dict__.pop(made_of_rows, None)
+        return other
 
     @cached_property
     def rows(self) -> object:
