@@ -103,6 +103,14 @@ class Parts(ABC):
             out += of_part
         return out
 
+    def updated_total(self, f: Callable[[Part], tuple[Arrays, Array]], reads: Sequence[str]) -> Array:
+        """The same of the second results; the first are arrays that are kept with the part."""
+        results = self.update(f, reads)
+        out = next(results)
+        for of_part in results:
+            out += of_part
+        return out
+
     def gathered(self, f: Callable[[Part], Array], reads: Sequence[str]) -> Array:
         """f of all parts, end to end: held here as a whole."""
         return np.concatenate(list(self.map(f, reads)))

@@ -86,10 +86,19 @@ class DaskParts(Parts):
         from dask.delayed import delayed
 
         shared = shared_task(f)
-        sums = [delayed(_of)(shared, part) for part in self.tasks]
-        while len(sums) > 1:
-            sums = [delayed(_added)(*sums[k : k + 2]) for k in range(0, len(sums), 2)]
-        total: Array = compute(sums[0])[0]
+        total: Array = compute(_sum_task([delayed(_of)(shared, part) for part in self.tasks]))[0]
+        return total
+
+    def updated_total(self, f: Callable[[Part], tuple[Arrays, Array]], reads: Sequence[str]) -> Array:
+        """The same of the second results of f; the first are arrays that the workers keep."""
+        from dask.base import compute, persist
+        from dask.delayed import delayed
+
+        shared = shared_task(f)
+        pairs = [delayed(_updated, nout=2)(shared, part) for part in self.tasks]
+        *tasks, summed = persist(*[pair[0] for pair in pairs], _sum_task([pair[1] for pair in pairs]))
+        total: Array = compute(summed)[0]
+        self.tasks = tasks
         return total
 
     def update(self, f: Callable[[Part], tuple[Arrays, Result]], reads: Sequence[str]) -> Iterator[Result]:
@@ -99,9 +108,9 @@ class DaskParts(Parts):
 
         shared = shared_task(f)
         pairs = [delayed(_updated, nout=2)(shared, part) for part in self.tasks]
-        pairs = list(persist(*pairs))
-        yield from compute(*[pair[1] for pair in pairs])
-        self.tasks = list(persist(*[pair[0] for pair in pairs]))
+        kept = persist(*[pair[0] for pair in pairs], *[pair[1] for pair in pairs])
+        yield from compute(*kept[len(pairs) :])
+        self.tasks = list(kept[: len(pairs)])
 
     def fold(self, f: Callable[[Part, Carry], Carry], carry: Carry, reads: Sequence[str]) -> Carry:
         """f of every part and what f gave of the part before, handed from worker to worker."""
@@ -114,6 +123,15 @@ class DaskParts(Parts):
             at = delayed(_folded)(shared, part, at)
         last: Carry = compute(at)[0]
         return last
+
+
+def _sum_task(sums: list[Any]) -> Any:
+    """A task that adds up the results of others, two by two."""
+    from dask.delayed import delayed
+
+    while len(sums) > 1:
+        sums = [delayed(_added)(*sums[k : k + 2]) for k in range(0, len(sums), 2)]
+    return sums[0]
 
 
 def _dealt(plan: PartPlan, rows: Arrays | None) -> list[Arrays | None]:

@@ -214,11 +214,7 @@ def _look_at_some(parts: Parts, k: int, plan: _Plan, seen: _Seen, wanted: list[i
 def _histograms(parts: Parts, k: int, plan: _Plan, tree: dict[str, Array] | None, slots: Array) -> Array:
     """Histograms of leaves, leaves x words, added up over the parts. slots: of every node its number here, or -1."""
     f = partial(_of_part, k=k, columns=plan.columns, sizes=plan.sizes, tree=tree, slots=slots)
-    total: Array | None = None
-    for words in parts.update(f, ("codes", "node", "drawn", f"slope {k}", f"curvature {k}")):
-        total = words if total is None else total + words
-    assert total is not None
-    return total
+    return parts.updated_total(f, ("codes", "node", "drawn", f"slope {k}", f"curvature {k}"))
 
 
 def _of_part(
