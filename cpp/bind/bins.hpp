@@ -10,9 +10,9 @@
 
 namespace certifit {
 
-using Flags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Codes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Directions = nb::ndarray<const int8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = Array<uint8_t, 1>;
+using Codes = Array<uint8_t, 2>;
+using Directions = Array<int8_t, 1>;
 
 inline ColumnRules checked_columns(const std::optional<Directions>& direction, const std::optional<Flags>& n_levels,
                                    size_t n_columns, size_t n_classes) {

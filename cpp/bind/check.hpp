@@ -19,8 +19,36 @@ namespace certifit {
 namespace nb = nanobind;
 
 using AnyArray = nb::ndarray<nb::ro, nb::device::cpu>;
-using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+// Rows of numbers in C order. A type of its own for its name: the compiler joins the names of all arguments of a
+// binding letter by letter, and that of an ndarray has a hundred.
+template <typename T, size_t ndim>
+struct Array : nb::ndarray<const T, nb::ndim<ndim>, nb::c_contig, nb::device::cpu> {
+  using Base = nb::ndarray<const T, nb::ndim<ndim>, nb::c_contig, nb::device::cpu>;
+  Array() = default;
+  explicit Array(Base&& array) : Base(std::move(array)) {}
+};
+
+}  // namespace certifit
+
+template <typename T, size_t ndim>
+struct nanobind::detail::type_caster<certifit::Array<T, ndim>> {
+  using Own = certifit::Array<T, ndim>;
+  NB_TYPE_CASTER(Own, const_name("array"))
+
+  template <typename Flags>
+  bool from_python(handle source, Flags flags, cleanup_list* cleanup) noexcept {
+    make_caster<typename Own::Base> caster;
+    if (!caster.from_python(source, flags, cleanup)) return false;
+    value = Own(std::move(caster.value));
+    return true;
+  }
+};
+
+namespace certifit {
+
+using Vector = Array<double, 1>;
+using Matrix = Array<double, 2>;
 
 // Of a message that is there already no string is made, which would cost more than a look at a row.
 inline void check(bool claim, const char* message) {

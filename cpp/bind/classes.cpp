@@ -7,7 +7,7 @@ namespace {
 
 using namespace nb::literals;
 
-using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Cube = Array<double, 3>;
 
 void check_shape(const char* name, const Matrix& matrix, size_t n_rows, size_t n_columns) {
   check_size(name, matrix.shape(0) * matrix.shape(1), n_rows * n_columns);

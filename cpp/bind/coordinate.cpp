@@ -9,7 +9,7 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Cube = Array<double, 3>;
 
 bool all_finite(const double* values, size_t n) {
   double sum = 0;  // x - x is 0 for a finite x, else not a number
@@ -121,7 +121,8 @@ nb::object alpha_max_py(Cube gram, Matrix moment, Vector square, double ratio, V
   const std::vector<GramSystem> systems = checked_systems(gram, moment, square);
   const double none = 0;
   const size_t empty[1] = {0};
-  const PenaltyPath path = checked_path(gram.shape(1), Vector(&none, 1, empty), ratio, factors, lower, upper);
+  const PenaltyPath path =
+      checked_path(gram.shape(1), Vector(Vector::Base(&none, 1, empty)), ratio, factors, lower, upper);
   return nb::cast(to_numpy(run(threads, [&](Crew& crew) { return gram_alpha_max(systems, path, max_iter, crew); })));
 }
 

@@ -9,8 +9,8 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using BlockDraws = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Places = Array<int64_t, 1>;
+using BlockDraws = Array<uint32_t, 2>;
 using Nodes = NodeNumbersOf<int32_t>;  // forests have millions
 using Trees = TreeArraysOf<int32_t>;
 
@@ -122,7 +122,7 @@ ForestPaths checked_forest(const Places& ends, const Trees& trees, const Matrix&
   check(ends.shape(0) > 1 && ends.data()[0] == 0 && ends.data()[n_trees] == static_cast<int64_t>(n),
         "ends do not span the nodes");
   trees.check_sizes(n_columns);
-  ForestPaths forest{std::vector<std::vector<Step>>(n_trees), {}, values.shape(1)};
+  ForestPaths forest{std::vector<std::vector<Step>>(n_trees), {}, values.shape(1), nullptr, nullptr, {}};
   if (trees.n_levels) {
     forest.n_levels = trees.n_levels->data();
     forest.sets = trees.sets->data();

@@ -8,10 +8,10 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using DrawCountsArray = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using SlotsOfRows = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using WordsOfNode = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using KeysOfNodes = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using DrawCountsArray = Array<uint32_t, 1>;
+using SlotsOfRows = Array<int32_t, 1>;
+using WordsOfNode = Array<int64_t, 1>;
+using KeysOfNodes = Array<uint64_t, 1>;
 
 DrawnRows checked_drawn(size_t n_rows, bool is_whole, const std::optional<Vector>& block_weights) {
   check(n_rows > 0 && n_rows < size_t{1} << 31, "a forest needs 1 to 2^31 - 1 rows");

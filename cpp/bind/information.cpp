@@ -10,9 +10,9 @@ namespace {
 
 using namespace nb::literals;
 
-using Codes = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using CodeMatrix = nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Counts = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Codes = Array<int32_t, 1>;
+using CodeMatrix = Array<int32_t, 2>;
+using Counts = Array<int64_t, 1>;
 
 Neighbours checked_neighbours(size_t n_neighbors, const Vector& psi, size_t n_rows) {
   check(n_rows >= 2 && n_rows < std::numeric_limits<uint32_t>::max(), "needs 2 to 2^32 - 2 rows");

@@ -56,9 +56,7 @@ nb::object times_py(nb::capsule dgemm, const std::string& kind, double constant,
 }
 
 template <class T>
-nb::object multiply_py(nb::capsule blas, nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> A,
-                       nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> B, bool is_transposed,
-                       int threads) {
+nb::object multiply_py(nb::capsule blas, Array<T, 2> A, Array<T, 2> B, bool is_transposed, int threads) {
   const GemmOf<T> gemm = gemm_of<T>(blas);
   const MatrixOf<T> a = dense("A", A), b = dense("B", B);
   check_size("B", b.n_rows, is_transposed ? a.n_rows : a.n_columns);
@@ -67,10 +65,7 @@ nb::object multiply_py(nb::capsule blas, nb::ndarray<const T, nb::ndim<2>, nb::c
 }
 
 template <class T>
-nb::object narrow_py(nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> A,
-                     nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> V,
-                     nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> bounds,
-                     nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu> is_on, int threads) {
+nb::object narrow_py(Array<T, 2> A, Array<T, 2> V, Array<int64_t, 1> bounds, Array<uint8_t, 2> is_on, int threads) {
   const MatrixOf<T> a = dense("A", A), v = dense("V", V);
   check_size("V", v.n_rows, a.n_columns);
   check(bounds.shape(0) >= 2, "bounds must have two numbers or more");

@@ -5,7 +5,7 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Indices = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = Array<int64_t, 1>;
 
 LocalWeight weight_of(const std::string& kind) {
   if (kind == "gaussian") return LocalWeight::gaussian;

@@ -63,10 +63,10 @@ HeldPool& pool_of(const nb::capsule& capsule) {
   return *static_cast<HeldPool*>(capsule.data());
 }
 
-using Rows = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using PoolRows = Array<uint32_t, 1>;
 
-void check_variables(const Rows& row, const Vector& sign, const Vector& target, const Vector& bound, const Vector& a,
-                     size_t n_rows) {
+void check_variables(const PoolRows& row, const Vector& sign, const Vector& target, const Vector& bound,
+                     const Vector& a, size_t n_rows) {
   const size_t n = row.shape(0);
   check_size("sign", sign.shape(0), n);
   check_size("target", target.shape(0), n);
@@ -79,9 +79,9 @@ void check_variables(const Rows& row, const Vector& sign, const Vector& target, 
   }
 }
 
-nb::tuple solve_py(nb::capsule capsule, Rows row, Vector sign, Vector target, Vector bound, Vector a, Vector f,
-                   Rows set, bool has_intercept, double violation, size_t most_steps, size_t most_rounds, size_t size,
-                   bool is_summed_again, int threads) {
+nb::tuple solve_py(nb::capsule capsule, PoolRows row, Vector sign, Vector target, Vector bound, Vector a, Vector f,
+                   PoolRows set, bool has_intercept, double violation, size_t most_steps, size_t most_rounds,
+                   size_t size, bool is_summed_again, int threads) {
   HeldPool& pool = pool_of(capsule);
   check_variables(row, sign, target, bound, a, pool.n_rows());
   check_size("f", f.shape(0), pool.n_rows());
@@ -118,7 +118,7 @@ nb::tuple counts_py(nb::capsule capsule) {
 }
 
 // f += the rows of the kernel times coefficients
-nb::object add_py(nb::capsule capsule, Rows row, Vector coefficients, Vector f, int threads) {
+nb::object add_py(nb::capsule capsule, PoolRows row, Vector coefficients, Vector f, int threads) {
   HeldPool& pool = pool_of(capsule);
   check_size("coefficients", coefficients.shape(0), row.shape(0));
   check_size("f", f.shape(0), pool.n_rows());

@@ -8,11 +8,11 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Indices = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = Array<int64_t, 1>;
 template <class T>
-using VectorOf = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using VectorOf = Array<T, 1>;
 template <class T>
-using MatrixOf = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using MatrixOf = Array<T, 2>;
 
 NetworkLayout layout_of(const Indices& sizes, bool has_biases, bool has_output_bias, const std::string& activation,
                         double slope) {

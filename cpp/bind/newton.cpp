@@ -14,10 +14,10 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Places = Array<uint32_t, 1>;
 using Scratch = nb::ndarray<uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = NodeNumbersOf<int64_t>;
-using NodeNumbers32 = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using NodeNumbers32 = Array<int32_t, 1>;
 
 // Distinct rows in the order of their hashes, binned. The last column is the offset where there is one: rows of
 // different offsets are different. None where a value is not finite.

@@ -8,11 +8,11 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Places = nb::ndarray<const uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Numbers = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Words = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Sets = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Integers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Places = Array<uint32_t, 1>;
+using Numbers = Array<int32_t, 1>;
+using Words = Array<int64_t, 2>;
+using Sets = Array<uint64_t, 2>;
+using Integers = Array<int64_t, 1>;
 
 NewtonColumns checked_tried(const Flags& n_bins, const std::optional<Flags>& n_levels, const Places& columns) {
   if (n_levels) check_size("n_levels", n_levels->shape(0), n_bins.shape(0));

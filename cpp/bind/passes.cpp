@@ -101,7 +101,7 @@ bool is_canonical_csr_py(AnyArray indices, AnyArray offsets, size_t n_columns, i
   });
 }
 
-using Keys = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Keys = Array<uint64_t, 2>;
 
 nb::object number_facts_py(Matrix x, Keys keys) {
   const size_t n = x.shape(0), m = x.shape(1);

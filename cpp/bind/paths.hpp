@@ -9,9 +9,9 @@
 namespace certifit {
 
 template <class Number>
-using NodeNumbersOf = nb::ndarray<const Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using NodeFlags = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using LevelSets = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using NodeNumbersOf = Array<Number, 1>;
+using NodeFlags = Array<uint8_t, 1>;
+using LevelSets = Array<uint64_t, 2>;
 
 template <class Number>
 struct TreeArraysOf {

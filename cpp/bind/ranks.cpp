@@ -8,7 +8,7 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Labels = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Labels = Array<uint8_t, 1>;
 
 Scores checked_scores(const AnyArray& scores, const Labels& labels) {
   check(scores.ndim() == 1, "scores must be a 1-D array");

@@ -26,7 +26,7 @@ inline void check_rows(const Rows& rows, const std::optional<Vector>& y, const s
   check_block_rows(block_rows);
 }
 
-using CellNumbers = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using CellNumbers = Array<int32_t, 1>;
 
 inline Cells checked_cells(const Rows& rows, const std::optional<CellNumbers>& cells, size_t n_cells) {
   if (!cells) return {};

@@ -8,8 +8,8 @@ namespace {
 
 using namespace nb::literals;
 
-using RowNumbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Passes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RowNumbers = Array<int64_t, 1>;
+using Passes = Array<uint8_t, 1>;
 
 Order checked_order(const Rows& rows, const std::optional<RowNumbers>& order) {
   if (!order) return {nullptr, rows.n_rows};

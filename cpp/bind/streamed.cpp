@@ -7,7 +7,7 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Hashes = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Hashes = Array<uint64_t, 1>;
 
 nb::object hash_rows_py(nb::list x, Vector y, int threads) {
   HeldRows held(x);
@@ -38,9 +38,9 @@ nb::object bin_rows_py(nb::list x, nb::list edges, std::optional<Flags> n_levels
   return matrix_of(std::move(codes), rows.n_rows, rows.n_columns);
 }
 
-using Slots = nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using LevelWords = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Blocks = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Slots = Array<int32_t, 1>;
+using LevelWords = Array<int64_t, 1>;
+using Blocks = Array<double, 3>;
 
 // Rows of a part that are as they should be.
 struct CheckedPart {

@@ -7,7 +7,7 @@ namespace certifit::text {
 namespace {
 
 template <class T>
-using Numbers = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = Array<T, 1>;
 
 // Texts from Python: a list of str, or a tuple (bytes, begins and ends) of Arrow's buffers. Keeps what it reads alive.
 // Half characters that str can hold and UTF-8 cannot become bytes that no decoder accepts.

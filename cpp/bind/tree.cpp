@@ -13,7 +13,7 @@ namespace certifit {
 namespace {
 
 using namespace nb::literals;
-using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Places = Array<int64_t, 1>;
 
 template <class T, class Get>
 nb::object of_nodes(const GrownTree& tree, Get get) {
@@ -22,7 +22,7 @@ nb::object of_nodes(const GrownTree& tree, Get get) {
   return array_of(std::move(values));
 }
 
-using Words = nb::ndarray<const uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Words = Array<uint64_t, 2>;
 
 nb::object tree_arrays(GrownTree&& tree, size_t n_classes) {
   const size_t shape[2] = {tree.nodes.size(), std::max<size_t>(n_classes, 1)};

@@ -1,14 +1,12 @@
 #include "../working_set.hpp"
 
 #include "../weighted_descent.hpp"
-#include "check.hpp"
+#include "rows.hpp"
 
 namespace certifit {
 namespace {
 
 using namespace nb::literals;
-
-const double* data_of(const std::optional<Vector>& v) { return v ? v->data() : nullptr; }
 
 // X by columns: ("dense", array) with contiguous columns, or ("csc", values, indices, offsets, n_rows).
 class HeldColumns {
@@ -164,7 +162,7 @@ double alpha_max_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fi
   return run(threads, [&](Crew& crew) { return wide_alpha_max(given.problem, crew); });
 }
 
-using Places = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Places = Array<int64_t, 1>;
 
 nb::tuple gap_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fit_intercept, double alpha, double ratio,
                  std::optional<Vector> factor, std::optional<Vector> lower, std::optional<Vector> upper, Places columns,
