@@ -1,7 +1,7 @@
 #include "../factor.hpp"
 
 #include "../equations.hpp"
-#include "check.hpp"
+#include "rows.hpp"
 
 namespace certifit {
 namespace {
@@ -44,8 +44,6 @@ nb::object dot_py(Vector a, Vector b) {
   return nb::make_tuple(hi, lo);
 }
 
-const double* data_or_null(const std::optional<Vector>& v) { return v ? v->data() : nullptr; }
-
 std::vector<double> copy_of(const Vector& v) { return {v.data(), v.data() + v.shape(0)}; }
 
 Units checked_units(const Vector& scale, const Vector& shift, double y_scale, double y_shift) {
@@ -65,7 +63,7 @@ nb::object state_of_solution_py(Vector solution, std::optional<Vector> low, bool
   const Units units = checked_units(scale, shift, y_scale, y_shift);
   check_size("solution", solution.shape(0), units.n_columns + has_intercept);
   if (low) check_size("low", low->shape(0), solution.shape(0));
-  State state = state_of_solution(solution.data(), data_or_null(low), has_intercept, units);
+  State state = state_of_solution(solution.data(), data_of(low), has_intercept, units);
   return nb::make_tuple(to_numpy(std::move(state.coef)), state.intercept);
 }
 
@@ -80,7 +78,7 @@ nb::object plain_factor_py(Matrix matrix, std::optional<Vector> norms, double le
   const size_t n = matrix.shape(0);
   check(matrix.shape(1) == n, "the matrix must be square");
   if (norms) check_size("norms", norms->shape(0), n);
-  std::optional<PlainFactor> factor = plain_factor(matrix.data(), data_or_null(norms), n, least_share);
+  std::optional<PlainFactor> factor = plain_factor(matrix.data(), data_of(norms), n, least_share);
   if (!factor) return nb::none();
   const size_t square[2] = {n, n};
   return nb::make_tuple(to_numpy<2>(std::move(factor->upper), square), to_numpy<2>(std::move(factor->inverse), square),

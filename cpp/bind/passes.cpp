@@ -16,6 +16,15 @@ nb::object column_sizes_py(nb::list x) {
   return nb::cast(to_numpy(run(1, [&](Crew&) { return column_sizes(held.rows); })));
 }
 
+using OutMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+nb::object turn_py(Matrix x, OutMatrix out, int threads) {
+  check(out.shape(0) == x.shape(1) && out.shape(1) == x.shape(0), "out must have a row per column of x");
+  check(out.data() + out.size() <= x.data() || x.data() + x.size() <= out.data(), "x and out must be apart");
+  return nb::cast(
+      to_numpy(run(threads, [&](Crew& crew) { return turn(x.data(), x.shape(0), x.shape(1), out.data(), crew); })));
+}
+
 nb::object column_shifts_py(nb::list x, Vector scale, bool exact) {
   HeldRows held(x);
   check_size("scale", scale.shape(0), held.rows.n_columns);
@@ -120,6 +129,7 @@ nb::object number_facts_py(Matrix x, Keys keys) {
 void bind_passes(nb::module_& m) {
   m.def("column_sizes", column_sizes_py, "x"_a);
   m.def("number_facts", number_facts_py, "x"_a.noconvert(), "keys"_a.noconvert());
+  m.def("turn", turn_py, "x"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
   m.def("column_shifts", column_shifts_py, "x"_a, "scale"_a.noconvert(), "exact"_a);
   m.def("gram", gram_py, "x"_a, "y"_a.noconvert().none(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a,

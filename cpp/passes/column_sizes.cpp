@@ -74,6 +74,25 @@ std::vector<double> column_sizes(const Rows& rows) {
   return out;
 }
 
+std::vector<double> turn(const double* x, size_t n_rows, size_t n_columns, double* out, Crew& crew) {
+  constexpr size_t piece = 64, few = 8;  // columns of a piece, rows of a line of the cache: both sides stay near
+  std::vector<double> sizes(n_columns);
+  crew.for_each_block((n_columns + piece - 1) / piece, [&](size_t block) {
+    const size_t begin = block * piece, end = std::min(begin + piece, n_columns);
+    for (size_t first = 0; first < n_rows; first += few) {
+      const size_t last = std::min(first + few, n_rows);
+      for (size_t j = begin; j < end; ++j)
+        for (size_t i = first; i < last; ++i) out[j * n_rows + i] = x[i * n_columns + j];
+    }
+    for (size_t j = begin; j < end; ++j) {
+      int64_t most = 0;
+      for (size_t i = 0; i < n_rows; ++i) keep_larger(most, size_bits(out[j * n_rows + i]));
+      sizes[j] = std::bit_cast<double>(most);
+    }
+  });
+  return sizes;
+}
+
 std::vector<double> column_shifts(const Rows& rows, const double* scale, bool exact) {
   const size_t d = rows.n_dense;
   const std::vector<double> unit = of_dense(rows, scale);

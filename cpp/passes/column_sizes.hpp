@@ -1,12 +1,16 @@
 // A first look at the columns of one block: how large their entries are, and where their middle is.
 #pragma once
 
+#include "../parallel.hpp"
 #include "../tile.hpp"
 
 namespace certifit {
 
 // Largest |x| of every column, NaN where one is; 1 for the columns of a category.
 std::vector<double> column_sizes(const Rows& rows);
+
+// Few rows of many columns, n_rows x n_columns of float64, turned: out is n_columns x n_rows. The same sizes.
+std::vector<double> turn(const double* x, size_t n_rows, size_t n_columns, double* out, Crew& crew);
 
 // Means of the dense columns times their scale; 0 for thin ones and where the mean is not finite. A constant column has
 // its very value, so that it becomes exactly zero about it. exact: only where x - mean loses no bit, which is where no

@@ -369,6 +369,12 @@ def _square(rng: Rng, d: int) -> Any:
     return root @ root.T
 
 
+@call("turn")
+def _(rng: Rng) -> Arguments:
+    n, d = int(rng.integers(0, 20)), int(rng.integers(0, 150))
+    return {"x": rng.normal(size=(n, d)), "out": np.empty((d, n)), "threads": threads(rng)}
+
+
 @call("powers_of_two")
 def _(rng: Rng) -> Arguments:
     return {"sizes": np.abs(vector(rng, int(rng.integers(0, 9))))}

@@ -86,11 +86,14 @@ class ColumnSizes:
     weight: np.float64
 
     @staticmethod
-    def of(block: Block) -> ColumnSizes:
-        """Of the rows of one block."""
+    def of(block: Block, columns: Array | None = None) -> ColumnSizes:
+        """Of the rows of one block. columns: those of the columns, where they are known."""
         block = counted(block)
-        sizes = core.column_sizes(_with_target(block))
-        columns, target = (sizes, np.float64(0)) if block.y is None else (sizes[:-1], sizes[-1])
+        if columns is not None and block.y is not None:
+            target = core.column_sizes([("dense", block.y[:, None])])[0]
+        else:
+            sizes = core.column_sizes(_with_target(block))
+            columns, target = (sizes, np.float64(0)) if block.y is None else (sizes[:-1], sizes[-1])
         weight = np.max(block.weight) if block.weight is not None and len(block.weight) else np.float64(1)
         return ColumnSizes(columns, target, weight)
 

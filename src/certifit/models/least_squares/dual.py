@@ -57,16 +57,16 @@ class Turned:
     are the same. scale: powers of two, near enough to 1 that products of unscaled entries do not leave float64.
     """
 
-    def __init__(self, X: Array, scale: Array) -> None:
-        self.scale, (self.n_rows, self.n_columns) = scale, X.shape
-        self.rows: list[tuple[str, Array]] = [("dense", _turned(X))]
+    def __init__(self, turned: Array, scale: Array) -> None:
+        self.scale, (self.n_columns, self.n_rows) = scale, turned.shape
+        self.rows: list[tuple[str, Array]] = [("dense", turned)]
         self._block = max(block_rows(self.n_rows), LEAST_BLOCK)
 
     @staticmethod
-    def of(X: Array, scale: Array) -> Turned | None:
+    def of(turned: Array | None, scale: Array) -> Turned | None:
         """None for sparse rows and for scales far from 1."""
         powers = np.frexp(scale)[1]
-        return None if sp.issparse(X) or np.abs(powers).max(initial=0) > 400 else Turned(X, scale)
+        return None if turned is None or np.abs(powers).max(initial=0) > 400 else Turned(turned, scale)
 
     def gram(self, roots: Array) -> Array:
         """roots_i roots_k x_i'x_k of the scaled rows. The scale is that of all columns."""
@@ -92,13 +92,18 @@ class Turned:
         return hi[:-1], lo[:-1]
 
 
-def _turned(X: Array) -> Array:
+def _turned(X: Array) -> tuple[Array | None, Array | None]:
+    """Dense rows by column, None for sparse ones, and the largest entries of the columns where the copy tells them."""
+    if sp.issparse(X):
+        return None, None
     if (X.dtype == np.float64 and X.flags.f_contiguous) or 8 * X.size > memory_limit():
-        return X.T
+        return X.T, None
     out = np.empty(X.shape[::-1])
+    if X.dtype == np.float64 and X.flags.c_contiguous:
+        return out, core.turn(X, out, n_threads())
     for begin in range(0, len(out), TURNED_PIECE):
         out[begin : begin + TURNED_PIECE] = X[:, begin : begin + TURNED_PIECE].T
-    return out
+    return out, None
 
 
 class RowKernel:
@@ -119,12 +124,13 @@ class RowKernel:
         if self.block.y is None:
             raise ValueError("least squares needs a target")
         self.y: Array = self.block.y
-        self.scaling = self._scaling()
+        turned, sizes = _turned(self.block.X)
+        self.scaling = self._scaling(sizes)
         weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
         self.weight: Array = weight * self.scaling.weight_scale
         self.sum_weight = float(self.weight.sum())
         refuse_no_weight(self.sum_weight)
-        self.turned = Turned.of(self.block.X, self.scaling.scale)
+        self.turned = Turned.of(turned, self.scaling.scale)
         self.mean = self._mean()
         y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
         self.y_mean = y_mean if fit_intercept else 0.0
@@ -157,9 +163,9 @@ class RowKernel:
         about = float(self.weight @ (y - mean) ** 2)
         return data_facts(self.n_rows, self.sum_weight, self.scaling, mean, about)
 
-    def _scaling(self) -> Scaling:
+    def _scaling(self, columns: Array | None) -> Scaling:
         """One power of two for all columns: the smallest norm is meant in the user's units. One each to standardise."""
-        sizes = ColumnSizes.of(self.block)
+        sizes = ColumnSizes.of(self.block, columns)
         if not np.isfinite(sizes.columns).all():
             refuse_nonfinite(self.source)
         powers = sizes.powers()
