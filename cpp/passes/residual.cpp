@@ -138,7 +138,8 @@ class Pass {
         intercept_(intercept),
         scale_(of_dense(rows, scaling.scale)),
         dense_weights_(of_dense(rows, weights)),
-        prescaled_(!is_moderate(scale_)) {
+        prescaled_(!is_moderate(scale_)),
+        has_weights_(std::any_of(dense_weights_.begin(), dense_weights_.end(), [](double w) { return w != 0; })) {
     if (!prescaled_)
       for (size_t j = 0; j < scale_.size(); ++j) dense_weights_[j] *= scale_[j];
   }
@@ -163,7 +164,7 @@ class Pass {
       Score z[lanes];
       const double* x[lanes];  // a last row stands in for those that are missing
       for (size_t k = 0; k < lanes; ++k) x[k] = tile.row(std::min(begin + k, count - 1));
-      dense_scores(x, dense_weights_.data(), rows_.n_dense, z);
+      if (has_weights_) dense_scores(x, dense_weights_.data(), rows_.n_dense, z);
       for (size_t k = 0; k < n; ++k) {
         const size_t row = first + begin + k;
         add_entries(row, z[k]);
@@ -274,7 +275,8 @@ class Pass {
   const double* weights_;
   double intercept_;
   std::vector<double> scale_, dense_weights_, scratch_, scaled_;
-  bool prescaled_;  // extreme scales are applied entry by entry
+  bool prescaled_;    // extreme scales are applied entry by entry
+  bool has_weights_;  // else the residuals are the targets
 };
 
 constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
