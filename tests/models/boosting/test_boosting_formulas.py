@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import certifit as cf
 from certifit.data.source import Block
 from certifit.models.boosting import model as boosting_model
 from certifit.models.boosting.draws import columns_of_round, rows_of_round
+from certifit.models.boosting.losses import RowsToScore, scored
 from certifit.runtime import core
 from tests.models.boosting.test_boosting import FAMILIES, leaf_of, problem
 
@@ -277,3 +279,16 @@ def test_nodes_that_share_a_child_are_led_from_node_to_node():
     many, _ = core.add_trees(rows, *tree)
     few, _ = core.add_trees(Block(X[:100], None, None).rows, *tree)
     assert np.array_equal(many[:100], few) and set(many.ravel()) <= set(value)
+
+
+def test_slopes_and_curvatures_of_chances_next_to_1_keep_their_digits():
+    scores, y = np.array([[40.0, 1.0, -3.0], [0.0, 80.0, 2.0], [-1.0, -2.0, 30.0]]), np.array([0.0, 2.0, 2.0])
+    made = scored(None, RowsToScore(y, np.ones(3)), scores)
+    with localcontext(prec=80):
+        for row, label, z in zip(range(3), y, scores, strict=True):
+            masses = [Decimal(float(score)).exp() for score in z]
+            for k, mass in enumerate(masses):
+                others = (sum(masses) - mass) / sum(masses)
+                slope = -others if k == label else 1 - others
+                assert abs(Decimal(float(made.slopes[k][row])) / slope - 1) < Decimal(1e-13)
+                assert abs(Decimal(float(made.curvatures[k][row])) / (others * (1 - others)) - 1) < Decimal(1e-13)

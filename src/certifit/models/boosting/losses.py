@@ -166,9 +166,10 @@ def _derivatives(
     logs = log_softmax(scores, axis=1)
     place = (np.arange(len(y)), y.astype(np.int64))
     chances = np.exp(logs)
-    curvature = weight[:, None] * (chances * (1 - chances))
+    others = _chances_of_others(chances)
+    curvature = weight[:, None] * (chances * others)
     value = -logs[place]
-    chances[place] -= 1
+    chances[place] = -others[place]
     slope = weight[:, None] * chances
     columns = range(scores.shape[1])
     return (
@@ -176,6 +177,14 @@ def _derivatives(
         [np.ascontiguousarray(slope[:, k]) for k in columns],
         [np.ascontiguousarray(curvature[:, k]) for k in columns],
     )
+
+
+def _chances_of_others(chances: Array) -> Array:
+    """1 less the chance of every class, as sums of the others: right where a chance is 1 but for rounding."""
+    others = np.zeros_like(chances)
+    others[:, 1:] = np.cumsum(chances[:, :-1], axis=1)
+    others[:, :-1] += np.cumsum(chances[:, :0:-1], axis=1)[:, ::-1]
+    return others
 
 
 def newton_constant(loss: ScoreLoss, z: float, sums: Callable[[float], tuple[float, float]]) -> float:
