@@ -290,5 +290,5 @@ def test_slopes_and_curvatures_of_chances_next_to_1_keep_their_digits():
             for k, mass in enumerate(masses):
                 others = (sum(masses) - mass) / sum(masses)
                 slope = -others if k == label else 1 - others
-                assert abs(Decimal(float(made.slopes[k][row])) / slope - 1) < Decimal(1e-13)
-                assert abs(Decimal(float(made.curvatures[k][row])) / (others * (1 - others)) - 1) < Decimal(1e-13)
+                assert abs(Decimal(float(made.slopes[k][row])) / slope - 1) < Decimal("1e-13")
+                assert abs(Decimal(float(made.curvatures[k][row])) / (others * (1 - others)) - 1) < Decimal("1e-13")
