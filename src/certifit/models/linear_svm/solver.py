@@ -113,7 +113,7 @@ def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder)
         # A whole step among the same rows with slack is exact.
         is_there = at.square is not None and size == 1 and np.array_equal(a > 0, at.a > 0)
         at = _Derivatives.of(task, machine, a, at)
-        dual = at.dual(task, machine)
+        dual = at.dual(task, machine, value - float(point[:-1] @ point[:-1]) / 2)
         record.add(value, dual, np.nan)
         if record.steps.is_over:
             break
@@ -127,10 +127,12 @@ def newton(task: LinearTask, machine: Machine, limits: Limits, record: Recorder)
         if not new < value:
             break
         point, z, value = point + size * direction, z + size * along, new
-    w = point[:-1]
-    z = task.scores(w)
-    b = best_intercept(machine, z)
-    record.add(_value(machine, np.append(w, b), z + b), dual, np.nan)
+    w, b = point[:-1], 0.0
+    if machine.has_intercept:
+        z = task.scores(w)
+        b = best_intercept(machine, z)
+        value = _value(machine, np.append(w, b), z + b)
+    record.add(value, dual, np.nan)
     return w, b
 
 
@@ -184,11 +186,12 @@ class _Derivatives:
                 square = square + side * task.square_of(rows, side * change[rows])
         return square if np.trace(square) > LEAST_TRACE * self.largest else None
 
-    def dual(self, task: LinearTask, machine: Machine) -> float:
-        """The lower bound that the slopes are multipliers of."""
+    def dual(self, task: LinearTask, machine: Machine, costs: float) -> float:
+        """The lower bound that the slopes are multipliers of. costs: of the slacks, half their products with them."""
+        if not machine.has_intercept:
+            return float(self.a.sum()) - costs - float(self.total[:-1] @ self.total[:-1]) / 2
         a = feasible(machine, self.a)
-        w = task.total(machine.sign * a) if machine.has_intercept else self.total
-        return dual_of(machine, a, w[:-1])
+        return dual_of(machine, a, task.total(machine.sign * a)[:-1])
 
 
 def _direction(task: LinearTask, machine: Machine, point: Array, at: _Derivatives, share: float) -> Array:
