@@ -1,11 +1,12 @@
 // The best cut of a column of whole-number cells (packed.hpp): trees, forests and boosting search with this code alone.
 //
-// A Gain says what a cut is worth: operator()(sum, mass) of the left side, without branches, so that all cuts of a
-// column are measured side by side; `size`, which gains are compared relative to.
+// A Gain says what cuts are worth: operator()(sum, mass) of their left sides, four at a time; `size`, which gains are
+// compared relative to.
 #pragma once
 
 #include <limits>
 
+#include "../simd.hpp"
 #include "packed.hpp"
 
 namespace certifit {
@@ -17,19 +18,22 @@ constexpr double cut_tie = 1e-12;  // gains that differ by less, relative to `si
 struct SquaredCut {
   double sum, mass, times = 1, size = 0;
   double mean = sum / mass, least = cut_tie * mass;
-  double operator()(double left, double left_mass) const {
-    const double s = left - mean * left_mass, right_mass = mass - left_mass;
-    const bool has_sides = (left_mass > least) & (right_mass > least);
-    return has_sides ? times * s * s * mass / (left_mass * right_mass) : 0.0;
+  Vec operator()(Vec left, Vec left_mass) const {
+    const Vec s = left - mean * left_mass, right_mass = mass - left_mass;
+    const Vec worth = times * s * s * mass / (left_mass * right_mass);
+    return (left_mass > least) & (right_mass > least) ? worth : Vec{};
   }
 };
 
 // What a second-order step takes from the loss, twice: G^2 / (H + ridge) of both sides less that of the whole.
 struct NewtonCut {
   double sum, mass, ridge, size = 0;
-  double whole = of_side(sum, mass + ridge);
-  static double of_side(double g, double h) { return h > 0 ? g * g / h : 0.0; }
-  double operator()(double left, double left_mass) const {
+  Vec whole = of_side(broadcast(sum), broadcast(mass + ridge));
+  static Vec of_side(Vec g, Vec h) {
+    const Vec ratio = g * g / h;
+    return h > 0.0 ? ratio : Vec{};
+  }
+  Vec operator()(Vec left, Vec left_mass) const {
     return of_side(left, left_mass + ridge) + of_side(sum - left, mass - left_mass + ridge) - whole;
   }
 };
@@ -43,27 +47,39 @@ struct Cut {
   Cell left{};
 };
 
+// The largest of some numbers, 0 where none is above it: a NaN counts for nothing.
+inline double largest_of(const double* x, size_t n) {
+  Vec some{};
+  size_t k = 0;
+  for (; k + lanes <= n; k += lanes) some = some < load(x + k) ? load(x + k) : some;
+  double most = 0;
+  for (size_t lane = 0; lane < lanes; ++lane) most = std::max<double>(most, some[lane]);
+  for (; k < n; ++k) most = std::max(most, x[k]);
+  return most;
+}
+
 // Moves codes in their order from right to left and keeps the first cut that is as good as the best. codes: null where
 // all n bins move in order. n_rows: of the node; least: rows of a side. start: what is on the left before any moves.
 template <class Cell, class Read, class Gain>
 bool better_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_t n, const Cell& start, size_t n_rows,
                 size_t least, const Gain& gain, Cut<Cell>& best) {
-  double sum[256], mass[256], worth[256];
+  Cell lefts[256];
+  alignas(32) double sum[256], mass[256], worth[256];
   Cell left = start;
-  size_t begin = 0, end = 0;
   for (size_t k = 0; k < n; ++k) {
     left += cells[codes ? codes[k] : k];
-    sum[k] = read.sum(left);
-    mass[k] = read.mass(left);
-    const size_t n_left = read.rows(left);
-    begin += n_left < least;
-    end += n_left + least <= n_rows;
+    lefts[k] = left;
   }
-  double most = 0;
-  for (size_t k = begin; k < end; ++k) {
-    worth[k] = gain(sum[k], mass[k]);
-    most = std::max(most, worth[k]);
+  for (size_t k = 0; k < n; ++k) {
+    sum[k] = read.sum(lefts[k]);
+    mass[k] = read.mass(lefts[k]);
   }
+  for (size_t k = n; k % lanes != 0; ++k) sum[k] = mass[k] = 0;
+  for (size_t k = 0; k < n; k += lanes) store(worth + k, gain(load(sum + k), load(mass + k)));
+  size_t begin = 0, end = n;
+  while (begin < n && read.rows(lefts[begin]) < least) ++begin;
+  while (end > begin && read.rows(lefts[end - 1]) + least > n_rows) --end;
+  const double most = largest_of(worth + begin, end - begin);
   const double equal = cut_tie * (gain.size + most);
   if (!(most > best.gain + equal) || !std::isfinite(most)) return false;
   size_t at = begin;
@@ -71,8 +87,7 @@ bool better_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_
   best.gain = most;
   best.n_moved = at + 1;
   best.is_found = true;
-  best.left = start;
-  for (size_t k = 0; k <= at; ++k) best.left += cells[codes ? codes[k] : k];
+  best.left = lefts[at];
   return true;
 }
 

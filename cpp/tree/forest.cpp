@@ -10,8 +10,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "few_records.hpp"
 #include "forest_split.hpp"
-#include "records.hpp"
 
 namespace certifit {
 namespace {
@@ -173,33 +173,62 @@ class TreeGrower {
     return best;
   }
 
-  // The same by counts of records, some columns at a time: the columns come in the same order, and counts are what
-  // packed sums are but for a power of two.
+  // The same by counts of records: the columns come in the same order, and counts are what packed sums are but for a
+  // power of two.
   BinSplit choose_by_counts(const Waiting& at) {
     constexpr DrawCountsRead read;
     const SquaredCut gain{read.sum(at.counts), read.mass(at.counts), 2.0};
+    return at.size() <= FewRecords::most ? choose_of_few(at, gain) : choose_of_many(at, gain);
+  }
+
+  BinSplit choose_of_few(const Waiting& at, const SquaredCut& gain) {
+    few_.begin(records_, at.begin, at.end);
+    BinSplit best;
+    bool is_pure = false;  // no other column takes more
+    for (size_t n_tried = 0; n_tried < plan_.n_tried && columns_.n_left() > 0 && !is_pure;) {
+      const size_t j = columns_.next();
+      const FewRecords::Column column = few_.read(j);
+      if (column.is_constant) continue;
+      ++n_tried;
+      if (column.has_missing || plan_.columns.is_levels(j))
+        try_columns(at, &j, 1, gain, best);
+      else
+        is_pure = few_.improve(j, plan_.stops.min_rows_leaf, gain, best);
+    }
+    return best;
+  }
+
+  // Some columns at a time.
+  BinSplit choose_of_many(const Waiting& at, const SquaredCut& gain) {
     BinSplit best;
     for (size_t n_tried = 0; n_tried < plan_.n_tried && columns_.n_left() > 0;) {
       size_t tried[Records::most_at_once], n = 0;
       for (const size_t most = std::min({plan_.n_tried - n_tried, columns_.n_left(), Records::most_at_once}); n < most;
            ++n)
         tried[n] = columns_.next();
-      MetBins met[Records::most_at_once];
-      records_.add(at.begin, at.end, tried, n, counts_of_.data(), met);
-      for (size_t k = 0; k < n; ++k) {
-        DrawCounts* cells = counts_of_.data() + k * n_bins;
-        if (met[k].n > 1) {
-          ++n_tried;
-          const bool has_missing = met[k].bins[met[k].n - 1] == Bins::missing;
-          const ColumnView view{tried[k], at.size(), met[k].bins, met[k].n - has_missing};
-          const size_t n_levels = levels_of(plan_, tried[k]);
-          const BinSplit split = split_of(read, cells, view, n_levels, plan_.stops.min_rows_leaf, gain);
-          if (is_larger(split, best)) best = split;
-        }
-        for (size_t m = 0; m < met[k].n; ++m) cells[met[k].bins[m]] = {};
-      }
+      n_tried += try_columns(at, tried, n, gain, best);
     }
     return best;
+  }
+
+  // How many of the columns are not constant.
+  size_t try_columns(const Waiting& at, const size_t* tried, size_t n, const SquaredCut& gain, BinSplit& best) {
+    MetBins met[Records::most_at_once];
+    records_.add(at.begin, at.end, tried, n, counts_of_.data(), met);
+    size_t n_tried = 0;
+    for (size_t k = 0; k < n; ++k) {
+      DrawCounts* cells = counts_of_.data() + k * n_bins;
+      if (met[k].n > 1) {
+        ++n_tried;
+        const bool has_missing = met[k].bins[met[k].n - 1] == Bins::missing;
+        const ColumnView view{tried[k], at.size(), met[k].bins, met[k].n - has_missing};
+        const size_t n_levels = levels_of(plan_, tried[k]);
+        const BinSplit split = split_of(DrawCountsRead{}, cells, view, n_levels, plan_.stops.min_rows_leaf, gain);
+        if (is_larger(split, best)) best = split;
+      }
+      for (size_t m = 0; m < met[k].n; ++m) cells[met[k].bins[m]] = {};
+    }
+    return n_tried;
   }
 
   // Bins that the node's rows are in, in ascending order; false where all are in one.
@@ -309,6 +338,7 @@ class TreeGrower {
   const ForestPlan& plan_;
   ForestTree tree_;
   Records records_;
+  FewRecords few_;
   bool has_records_ = false;
   std::vector<DrawCounts> counts_of_;
   ColumnDraws columns_;

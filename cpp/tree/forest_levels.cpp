@@ -1,5 +1,7 @@
 #include "forest_levels.hpp"
 
+#include "forest_split.hpp"
+
 namespace certifit {
 namespace {
 

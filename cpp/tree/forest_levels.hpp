@@ -2,7 +2,8 @@
 // the parts add up to those of all rows, bit by bit, in any order.
 #pragma once
 
-#include "forest_split.hpp"
+#include "forest_start.hpp"
+#include "histogram.hpp"
 
 namespace certifit {
 

@@ -15,7 +15,7 @@ namespace {
 
 // Rows that go through a tree one after the other: many, as it is read from memory once for all of them, but every
 // thread has some. What a row gets does not depend on them.
-size_t block_of(size_t n, const Crew& crew) { return std::clamp<size_t>(n / (4 * crew.n_threads()), 1024, 32768); }
+size_t block_of(size_t n, const Crew& crew) { return std::clamp<size_t>(n / (4 * crew.n_threads()), 1024, 65536); }
 
 size_t blocks_of(size_t n, size_t block_rows) { return (n + block_rows - 1) / block_rows; }
 
@@ -29,12 +29,27 @@ std::vector<double> dense_block(const Rows& rows, size_t first, size_t count) {
   return block;
 }
 
+// Values, or ranks, row after row. has_missing: of ranks, whether one of them is that of a missing value.
+template <class Number>
+struct LedRows {
+  const Number* x;
+  size_t n_columns;
+  bool has_missing = true;
+
+  LedRows(const Number* all, size_t p, size_t n_rows) : x(all), n_columns(p) {
+    if constexpr (std::is_same_v<Number, uint8_t>) has_missing = std::memchr(all, Bins::missing, p * n_rows) != nullptr;
+  }
+};
+
 // use(place, number of its leaf in one tree) of the rows of `places`.
 template <class Number, class Use>
-void lead(const Number* x, size_t n_columns, const ForestPaths& forest, size_t tree,
-          const std::vector<uint32_t>& places, Use use) {
+void lead(const LedRows<Number>& rows, const ForestPaths& forest, size_t tree, const std::vector<uint32_t>& places,
+          Use use) {
+  const Number* x = rows.x;
+  const size_t n_columns = rows.n_columns;
   if constexpr (std::is_same_v<Number, uint8_t>)
-    if (!forest.ranked.empty()) return forest.ranked[tree].lead(x, n_columns, places.data(), places.size(), use);
+    if (!forest.ranked.empty())
+      return forest.ranked[tree].lead(x, n_columns, rows.has_missing, places.data(), places.size(), use);
   const Step* steps = forest.trees[tree].data();
   const auto use_node = [&](uint32_t place, int32_t node) { use(place, steps[node].feature); };
   if (!forest.n_levels) return for_each_leaf(x, n_columns, steps, places.data(), places.size(), use_node);
@@ -53,11 +68,11 @@ size_t n_leaves_of(const ForestPaths& forest, size_t tree) {
 
 // Marks the levels that the nodes of a tree meet in some rows.
 template <class Number>
-void mark_levels(const Number* X, size_t n_columns, const ForestPaths& forest, size_t tree,
+void mark_levels(const LedRows<Number>& led, const ForestPaths& forest, size_t tree,
                  const std::vector<uint32_t>& places, Levels* seen) {
   const std::vector<Step>& steps = forest.trees[tree];
   for (const uint32_t place : places) {
-    const Number* row = X + place * n_columns;
+    const Number* row = led.x + place * led.n_columns;
     for (size_t node = 0; steps[node].left != 0;) {
       const Step& step = steps[node];
       const uint8_t n_levels = forest.n_levels[step.feature];
@@ -96,29 +111,29 @@ struct SumsOfTree {
 
 // Adds the rows that were drawn for one tree to its leaves.
 template <class Number>
-void add_leaves(const TreeRows& rows, const Number* X, const ForestPaths& forest, size_t tree,
+void add_leaves(const TreeRows& rows, const LedRows<Number>& led, const ForestPaths& forest, size_t tree,
                 const std::vector<uint32_t>& draws, size_t n_classes, const SumsOfTree& to) {
   std::vector<uint32_t> places;
   for (size_t i = 0; i < rows.n_rows; ++i)
     if (draws[i] > 0) places.push_back(static_cast<uint32_t>(i));
-  lead(X, rows.n_columns, forest, tree, places, [&](uint32_t i, size_t leaf) {
+  lead(led, forest, tree, places, [&](uint32_t i, size_t leaf) {
     to.mass[leaf] += draws[i];
     if (n_classes > 0)
       to.sums[leaf * forest.width + static_cast<size_t>(rows.y[i])] += draws[i];
     else
       to.sums[leaf] += draws[i] * rows.y[i];
   });
-  if (forest.n_levels) mark_levels(X, rows.n_columns, forest, tree, places, to.seen);
+  if (forest.n_levels) mark_levels(led, forest, tree, places, to.seen);
 }
 
 // The largest deviation of the leaves of one tree from the rows that were drawn into them.
 template <class Number>
-double leaf_deviation(const TreeRows& rows, const Number* X, const ForestPaths& forest, size_t tree,
+double leaf_deviation(const TreeRows& rows, const LedRows<Number>& led, const ForestPaths& forest, size_t tree,
                       const std::vector<uint32_t>& draws, size_t n_classes, double size) {
   const size_t n_leaves = n_leaves_of(forest, tree);
   std::vector<double> sums(n_leaves * forest.width, 0.0), mass(n_leaves, 0.0);
   std::vector<Levels> seen(forest.n_levels ? forest.trees[tree].size() : 0, Levels{});
-  add_leaves(rows, X, forest, tree, draws, n_classes, {sums.data(), mass.data(), seen.data()});
+  add_leaves(rows, led, forest, tree, draws, n_classes, {sums.data(), mass.data(), seen.data()});
   if (forest.n_levels && divides_unseen_levels(forest, tree, seen.data()))
     return std::numeric_limits<double>::infinity();
   double worst = 0;
@@ -135,8 +150,8 @@ using DrawnByTree = std::vector<std::vector<bool>>;
 
 // What the trees that did not draw a row say of it.
 template <class Number>
-OutOfBag out_of_bag(const TreeRows& rows, const Number* X, const ForestPaths& forest, const DrawnByTree& is_drawn,
-                    Crew& crew) {
+OutOfBag out_of_bag(const TreeRows& rows, const LedRows<Number>& led, const ForestPaths& forest,
+                    const DrawnByTree& is_drawn, Crew& crew) {
   const size_t n = rows.n_rows, width = forest.width, block_rows = block_of(n, crew);
   OutOfBag out{std::vector<double>(n * width, 0.0), std::vector<double>(n, 0.0)};
   crew.for_each_block(blocks_of(n, block_rows), [&](size_t block) {
@@ -146,7 +161,7 @@ OutOfBag out_of_bag(const TreeRows& rows, const Number* X, const ForestPaths& fo
       places.clear();
       for (size_t i = block * block_rows; i < end; ++i)
         if (!is_drawn[t][i]) places.push_back(static_cast<uint32_t>(i));
-      lead(X, rows.n_columns, forest, t, places, [&](uint32_t i, size_t leaf) {
+      lead(led, forest, t, places, [&](uint32_t i, size_t leaf) {
         const double* values = forest.values[t] + leaf * width;
         for (size_t c = 0; c < width; ++c) out.means[i * width + c] += values[c];
         ++out.n_trees[i];
@@ -176,10 +191,12 @@ bool are_ranks(const double* x, const uint8_t* codes, size_t n, const std::vecto
 }  // namespace
 
 std::optional<size_t> rank_of(double threshold, const std::vector<double>& edges) {
-  const auto place = std::lower_bound(edges.begin(), edges.end(), threshold);
+  size_t place = 0;  // halves are taken without a branch
+  for (size_t n = edges.size(); n > 0; n -= (n + 1) / 2)
+    place += edges[place + (n - 1) / 2] < threshold ? (n + 1) / 2 : 0;
   const bool is_behind_all = threshold == std::numeric_limits<double>::infinity();
-  if (!is_behind_all && (place == edges.end() || *place != threshold)) return std::nullopt;
-  return static_cast<size_t>(place - edges.begin());
+  if (!is_behind_all && (place == edges.size() || edges[place] != threshold)) return std::nullopt;
+  return place;
 }
 
 std::optional<RankedTree> ranked_tree(const std::vector<Step>& steps, const Edges& edges) {
@@ -220,26 +237,40 @@ std::vector<uint8_t> ranked_rows(const TreeRows& rows, const Edges& edges, const
 
 namespace {
 
-// The thresholds of every column; none where a column has more than rows of bytes can tell apart.
-std::optional<Edges> thresholds_of(const ForestPaths& forest, size_t n_columns) {
+// Adds thresholds to those of their columns; false where a column has more than rows of bytes can tell apart, or one is
+// no number.
+bool add_thresholds(const std::vector<Step>& steps, Edges& edges) {
+  for (const Step& step : steps) {
+    if (rank_of(step.threshold, edges[step.feature])) continue;
+    std::vector<double>& known = edges[step.feature];
+    if (std::isnan(step.threshold) || known.size() == Bins::missing - 1) return false;
+    known.insert(std::lower_bound(known.begin(), known.end(), step.threshold), step.threshold);
+  }
+  return true;
+}
+
+// The thresholds of every column; none where they are too many. Most of them are in the first tree: of the others only
+// those that are not are gathered.
+std::optional<Edges> thresholds_of(const ForestPaths& forest, size_t n_columns, Crew& crew) {
+  const auto splits_of = [&](size_t t, const Edges& known) {
+    std::vector<Step> splits;
+    for (const Step& step : forest.trees[t])
+      if (step.left != 0 && !rank_of(step.threshold, known[step.feature])) splits.push_back(step);
+    return splits;
+  };
   Edges edges(n_columns);
-  for (const std::vector<Step>& steps : forest.trees)
-    for (const Step& step : steps) {
-      if (step.left == 0 || std::isinf(step.threshold)) continue;
-      if (std::isnan(step.threshold)) return std::nullopt;
-      std::vector<double>& known = edges[step.feature];
-      const auto place = std::lower_bound(known.begin(), known.end(), step.threshold);
-      if (place != known.end() && *place == step.threshold) continue;
-      if (known.size() == Bins::missing - 1) return std::nullopt;
-      known.insert(place, step.threshold);
-    }
+  if (!add_thresholds(splits_of(0, edges), edges)) return std::nullopt;
+  std::vector<std::vector<Step>> others(forest.trees.size());
+  crew.for_each_block(others.size(), [&](size_t t) { others[t] = splits_of(t, edges); });
+  for (const std::vector<Step>& splits : others)
+    if (!add_thresholds(splits, edges)) return std::nullopt;
   return edges;
 }
 
-// Ranks in place of values, where every column has few enough thresholds: trees take half the memory, rows an eighth.
-// Their edges; none, and the forest as it was, where not.
+// Ranks in place of values, where every column has few enough thresholds: trees take a quarter of the memory, rows an
+// eighth. Their edges; none, and the forest as it was, where not.
 std::optional<Edges> compress(ForestPaths& forest, size_t n_columns, Crew& crew) {
-  const std::optional<Edges> edges = thresholds_of(forest, n_columns);
+  const std::optional<Edges> edges = thresholds_of(forest, n_columns, crew);
   if (!edges) return std::nullopt;
   std::vector<RankedTree> ranked(forest.trees.size());
   std::atomic<bool> is_right{true};
@@ -305,10 +336,11 @@ std::vector<double> share_values(ForestPaths& forest) {
 // Adds up what the leaves of all trees say of rows that are `x`, and divides.
 template <class Number>
 void add_means(const Number* x, size_t n_columns, size_t count, const ForestPaths& forest, double* out) {
+  const LedRows<Number> led(x, n_columns, count);
   std::vector<uint32_t> places(count);
   std::iota(places.begin(), places.end(), 0u);
   for (size_t t = 0; t < forest.n_trees(); ++t)
-    lead(x, n_columns, forest, t, places, [&](uint32_t k, size_t leaf) {
+    lead(led, forest, t, places, [&](uint32_t k, size_t leaf) {
       const double* values = forest.values[t] + leaf * forest.width;
       for (size_t c = 0; c < forest.width; ++c) out[k * forest.width + c] += values[c];
     });
@@ -353,16 +385,17 @@ ForestCheck check_forest(const TreeRows& rows, const Number* X, const ForestPath
   double size = n_classes > 0 ? 1.0 : 0.0;
   if (n_classes == 0)
     for (double y : rows.y) size = std::max(size, std::fabs(y));
+  const LedRows<Number> led(X, rows.n_columns, n);
   std::vector<double> deviations(n_trees);
   std::vector<std::vector<bool>> is_drawn(n_trees, std::vector<bool>(n));
   crew.for_each_block(n_trees, [&](size_t t) {
     const std::vector<uint32_t> draws = drawn(rows, seed, t, crew);
     for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
-    deviations[t] = leaf_deviation(rows, X, forest, t, draws, n_classes, size > 0 ? size : 1.0);
+    deviations[t] = leaf_deviation(rows, led, forest, t, draws, n_classes, size > 0 ? size : 1.0);
   });
   ForestCheck check;
   for (double deviation : deviations) check.deviation = std::max(check.deviation, deviation);
-  check.out = out_of_bag(rows, X, forest, is_drawn, crew);
+  check.out = out_of_bag(rows, led, forest, is_drawn, crew);
   check.target = rows.y;
   check.weight = rows.weight;
   return check;
@@ -380,6 +413,7 @@ OutOfBag check_forest_part(const DrawnPartOfRows& part, const uint8_t* ranks, co
     leaves[t + 1] = leaves[t] + n_leaves_of(forest, t);
     nodes[t + 1] = nodes[t] + (forest.n_levels ? forest.trees[t].size() : 0);
   }
+  const LedRows<uint8_t> led(ranks, rows.n_columns, n);
   DrawnByTree is_drawn(n_trees, std::vector<bool>(n));
   crew.for_each_block(n_trees, [&](size_t t) {
     std::vector<uint32_t> draws(n, 0);
@@ -390,11 +424,11 @@ OutOfBag check_forest_part(const DrawnPartOfRows& part, const uint8_t* ranks, co
                  part.first_block + block, draws.data() + begin, crew);
     }
     for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
-    add_leaves(rows, ranks, forest, t, draws, n_classes,
+    add_leaves(rows, led, forest, t, draws, n_classes,
                {sums.sums.data() + leaves[t] * forest.width, sums.mass.data() + leaves[t],
                 forest.n_levels ? sums.seen.data() + nodes[t] : nullptr});
   });
-  return out_of_bag(rows, ranks, forest, is_drawn, crew);
+  return out_of_bag(rows, led, forest, is_drawn, crew);
 }
 
 }  // namespace certifit

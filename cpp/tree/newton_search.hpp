@@ -152,7 +152,9 @@ class NewtonSearch {
   double worth(const Cell& sum, double value) const {
     return -value * (2 * static_cast<double>(sum.sum) + (packed_.mass(sum) + ridge_) * value);
   }
-  double worth(const Cell& sum) const { return NewtonCut::of_side(packed_.sum(sum), packed_.mass(sum) + ridge_); }
+  double worth(const Cell& sum) const {
+    return NewtonCut::of_side(broadcast(packed_.sum(sum)), broadcast(packed_.mass(sum) + ridge_))[0];
+  }
 
   NewtonSplit scan_column(const Cell* cells, const NewtonLeaf& leaf, size_t column) const {
     const size_t n_bins = columns_.n_bins[column];

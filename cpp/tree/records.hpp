@@ -13,7 +13,7 @@ namespace certifit {
 
 // Rows, draws, and draws of the second class: 21 bits each.
 struct DrawCounts {
-  uint64_t word = 0;
+  uint64_t word;
   DrawCounts& operator+=(const DrawCounts& other) {
     word += other.word;
     return *this;
@@ -23,14 +23,13 @@ struct DrawCounts {
 struct DrawCountsRead {
   static constexpr int bits = 21;
   static constexpr uint64_t mask = (uint64_t{1} << bits) - 1;
-  // Signed numbers are converted without a branch.
-  double sum(const DrawCounts& cell) const {
-    return static_cast<double>(static_cast<int64_t>(cell.word >> (2 * bits)));
-  }
-  double mass(const DrawCounts& cell) const {
-    return static_cast<double>(static_cast<int64_t>((cell.word >> bits) & mask));
-  }
+  double sum(const DrawCounts& cell) const { return number(cell.word >> (2 * bits)); }
+  double mass(const DrawCounts& cell) const { return number((cell.word >> bits) & mask); }
   size_t rows(const DrawCounts& cell) const { return cell.word & mask; }
+
+ private:
+  // Of a number below 2^52: its bits are the last ones of 2^52 + it. No AVX2 instruction converts 64 bits.
+  static double number(uint64_t whole) { return std::bit_cast<double>(whole | 0x4330000000000000ULL) - 0x1p52; }
 };
 
 // Bins that a node has rows in, in ascending order.
@@ -95,9 +94,11 @@ class Records {
   }
 
   size_t n_rows() const { return n_rows_; }
+  size_t stride() const { return stride_; }
+  const uint8_t* row(size_t i) const { return at(i); }
 
   DrawCounts sum(size_t begin, size_t end) const {
-    DrawCounts all;
+    DrawCounts all{};
     for (const uint8_t* row = at(begin); row != at(end); row += stride_) all += term(row);
     return all;
   }
@@ -111,7 +112,7 @@ class Records {
   // Rows of the left side first; what these count.
   DrawCounts part(size_t begin, size_t end, size_t column, const bool* goes_left) {
     scratch_.resize(std::max(scratch_.size(), (end - begin) * stride_));
-    DrawCounts counts;
+    DrawCounts counts{};
     with_number<n_chunks_of_most>(stride_ / RecordTable::chunk,
                                   [&](auto n) { counts = part_some<n.value>(begin, end, column, goes_left); });
     return counts;
@@ -171,7 +172,7 @@ class Records {
   DrawCounts part_some(size_t begin, size_t end, size_t column, const bool* goes_left) {
     constexpr size_t stride = n_chunks * RecordTable::chunk;
     uint8_t *left = at(begin), *right = scratch_.data();
-    DrawCounts counts;
+    DrawCounts counts{};
     for (const uint8_t *row = left, *last = at(end); row != last; row += stride) {
       const uint64_t is_left = goes_left[row[column]];
       counts.word += term(row).word & -is_left;
