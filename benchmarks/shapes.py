@@ -1,14 +1,14 @@
 """Tables of unlike shapes: small, wide, long, and texts; through Python and through the command line.
 
-    python -m benchmarks.shapes [SHAPE ...] [--large] [--data ../shared/data] [--out FILE.jsonl]
+    python -m benchmarks.shapes [SHAPE ...] [--large] [--python] [--data ../shared/data] [--out FILE.jsonl]
     python -m benchmarks.shapes --curves FILE.svg [--out FILE.jsonl]
 
 Through Python: one fit or search of certifit and of scikit-learn, the minimum of some turns. Through the command line:
 `certifit fit`, its report and certificate included, and `benchmarks/shapes_script.py`, which compares those models of
 scikit-learn that `certifit fit` compared, by ten folds; those that `certifit fit` stopped after some folds too. Every
 figure is of a process of its own: CPU and wall seconds, peak memory (of the command line with its imports; of Python
-without their time). --large adds 1e6 x 50, 1e7 x 20 and the CSV files of 1e6 rows. --curves draws what `certifit fit`
-costs against rows, columns and classes.
+without their time). --large adds 1e6 x 50, 1e7 x 20 and the CSV files of 1e6 rows. --python leaves the command line
+out: the script takes an hour on some shapes. --curves draws what `certifit fit` costs against rows, columns, classes.
 """
 
 from __future__ import annotations
@@ -313,6 +313,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"some of {'; '.join(SHAPES)}")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--python", action="store_true", help="through Python alone")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--curves", type=Path, metavar="FILE.svg", help="draw the cost against the size instead")
@@ -339,7 +340,7 @@ def main() -> None:
                 continue
             shape = SHAPES[name]
             ways = [in_python] if shape.task is not None else []
-            ways += [on_command_line] if shape.goal is not None else []
+            ways += [on_command_line] if shape.goal is not None and not options.python else []
             for cell in (way(name, path, library) for way in ways for library in (OURS, THEIRS)):
                 print(shown(cell), flush=True)
                 if options.out:

@@ -8,6 +8,7 @@ Here on the Gram matrix of the columns; models/lasso/columns.py works on the col
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -86,7 +87,7 @@ class Strengths:
         """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             move = units.y_scale / units.columns  # 0 or infinite where weights of scaled columns are: no bound is moved
-            lower, upper = (_moved_bound(bound, move) for bound in (self.lower, self.upper))
+            lower, upper = (self.lower, self.upper) if self.is_free else self._moved_bounds(move)
             mixed = self._mixed(units)
             strengths = np.minimum(alphas * units.size * mixed, LARGEST_PENALTY)
         ratio = self.l1_ratio * units.y_scale / mixed
@@ -100,8 +101,21 @@ class Strengths:
         free = np.full(n_columns, np.inf)
         return Strengths(alpha, 0.0, np.ones(n_columns), -free, free)
 
+    @cached_property
+    def is_free(self) -> bool:
+        """Whether no column has a bound."""
+        return bool((self.lower == -np.inf).all() and (self.upper == np.inf).all())
+
+    def _moved_bounds(self, move: Array) -> Iterator[Array]:
+        """Bounds times what weights are; 0 and infinity stay."""
+        for bound in (self.lower, self.upper):
+            is_same = (bound == 0) | np.isinf(bound)
+            yield np.ascontiguousarray(np.where(is_same, bound, bound * move))
+
     def within(self, state: Weights) -> Weights:
         """The state without what rounding may have put beyond a bound."""
+        if self.is_free:
+            return state
         return Weights(np.clip(state.coef, self.lower, self.upper), state.intercept)
 
     def unscaled(self, alpha: float, units: PenaltyUnits) -> float:
@@ -110,12 +124,6 @@ class Strengths:
 
     def _mixed(self, units: PenaltyUnits) -> float:
         return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.ridge
-
-
-def _moved_bound(bound: Array, move: Array) -> Array:
-    """Bounds times what weights are; 0 and infinity stay."""
-    is_same = (bound == 0) | np.isinf(bound)
-    return np.ascontiguousarray(bound if is_same.all() else np.where(is_same, bound, bound * move))
 
 
 class LassoTask(ABC):
@@ -210,9 +218,6 @@ class LassoTask(ABC):
 
     def penalty_beyond(self, state: Weights) -> float:
         """At most what the penalty at a state is above `penalty`, of columns where a strength was kept finite."""
-        most = max(self.penalty.l1.max(initial=0.0), self.penalty.l2.max(initial=0.0))
-        if most < LARGEST_PENALTY:
-            return 0.0
         cut = (self.penalty.l1 >= LARGEST_PENALTY) | (self.penalty.l2 >= LARGEST_PENALTY)
         places = np.flatnonzero(cut & (state.coef != 0))
         if not len(places):
