@@ -12,6 +12,7 @@ import json
 import math
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,28 +92,43 @@ def steepest(points: list[Point]) -> tuple[float, int]:
     return max(steps)
 
 
+def left_out(points: list[Point]) -> list[tuple[float, list[str]]]:
+    """Between which sizes models stop being compared. Models that the race stopped have their names in capitals."""
+    out = []
+    for before, after in itertools.pairwise(points):
+        gone = sorted({model.lower() for model in before.models} - {model.lower() for model in after.models})
+        if gone:
+            out.append((math.sqrt(before.size * after.size), gone))
+    return out
+
+
 def draw(by_curve: dict[str, list[Point]], path: Path) -> None:
-    """One panel per curve, on logarithmic axes; models that are left out from a size on are named there."""
+    """One panel per curve, on logarithmic axes; models that are left out from a size on are numbered."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter, NullLocator, StrMethodFormatter
 
     style = {"svg.fonttype": "none", "svg.hashsalt": "certifit", "font.family": "sans-serif", "font.size": 8}
     with plt.rc_context(style):
-        figure, all_axes = plt.subplots(2, 2, figsize=(7.6, 6.2), sharey=True, layout="constrained")
+        figure, all_axes = plt.subplots(2, 2, figsize=(7.6, 7.0), sharey=True, layout="constrained")
         for axes, (name, points) in zip(all_axes.flat, by_curve.items(), strict=False):
             sizes, costs = [point.size for point in points], [point.cpu for point in points]
             axes.plot(sizes, costs, "o-", color="#2a6f97", markersize=3, linewidth=1.2)
             title, what = name.rsplit(": ", 1)
-            axes.set(xscale="log", yscale="log", xlabel=what, title=title, ylim=(1, max(100.0, *costs)))
-            for before, after in itertools.pairwise(points):
-                gone = [model for model in before.models if model not in after.models]
-                if gone:
-                    place = math.sqrt(before.size * after.size)
-                    axes.axvline(place, color="#999", linewidth=0.6, linestyle=":")
-                    words = "without " + ", ".join(gone)
-                    axes.text(place, 1.1, words, rotation=90, ha="right", va="bottom", fontsize=6, color="#555")
+            axes.set(xscale="log", yscale="log", title=title, ylim=(1, max(100.0, *costs)))
+            key = []
+            for place, gone in left_out(points):
+                key.append(textwrap.fill(f"{len(key) + 1}: from here on without {', '.join(gone)}", 48))
+                axes.axvline(place, color="#999", linewidth=0.6, linestyle=":")
+                axes.text(place, 1.1, f"{len(key)} ", ha="right", va="bottom", color="#555")
+            axes.set_xlabel("\n".join([what, *key]))
+            if max(sizes) < 100:  # less than a power of ten or two: every size is named
+                axes.set_xticks(sizes)
+                axes.xaxis.set_minor_locator(NullLocator())
+            axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
             axes.grid(axis="y", linewidth=0.3)
             axes.spines[["top", "right"]].set_visible(False)
         for axes in all_axes[:, 0]:

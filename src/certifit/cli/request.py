@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import click
 
-from certifit.cli.beside import importing
 from certifit.cli.errors import NOT_PROVEN, say, show, values_option
 from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
@@ -341,7 +340,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
     ):
         warnings.simplefilter("always")
         display.step("reading types")
-        with importing(), holding_rows():
+        with holding_rows():
             source = request.data.open(labels=labels, **request.roles).kept(request.may_spill)
         stack.callback(source.files.close)
         for note in [] if request.quiet else source.notes:
