@@ -77,7 +77,7 @@ def test_identifiers_and_free_text_are_set_aside() -> None:
     assert "it looks like an identifier (60 different texts in 60 rows)" in note
     prose = [f"The quick brown fox number {i % 30} jumps over the lazy dog." for i in range(N)]
     (note,) = notes(prose)
-    assert "it is free text" in note
+    assert "it is free text" in note and "--texts" in note
     (note,) = notes([f"see you at {i}" for i in range(N)])
     assert "it looks like free text or an identifier (60 different texts in 60 rows)" in note
     few = ["I agree with this statement without any doubt", "I do not agree with this statement at all"]

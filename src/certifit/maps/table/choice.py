@@ -207,7 +207,8 @@ def _not_levels(texts: Levels) -> str | None:
     if texts.count <= FEW_ROWS or distinct <= FEW_ROWS:
         return None
     if texts.length > _LONG_TEXT * texts.count and 2 * texts.spaced > texts.count:
-        return f"it is free text ({texts.length / texts.count:.0f} characters on average). Make numbers of it first"
+        length = f"{texts.length / texts.count:.0f} characters on average"
+        return f"it is free text ({length}). Name it in texts (--texts) to make columns of its words"
     if distinct > _UNIQUE_SHARE * texts.count:
         what = "free text or an identifier" if _is_prose(texts) else "an identifier"
         return f"it looks like {what} ({distinct:,} different texts in {texts.count:,} rows)"
