@@ -32,7 +32,15 @@ def policies(tmp_path):
 
 
 def request_of(tmp_path, **given):
-    options = {"weight": None, "group": None, "offset": None, "exposure": None, "columns": None, "cv": None}
+    options = {
+        "weight": None,
+        "group": None,
+        "offset": None,
+        "exposure": None,
+        "columns": None,
+        "drop": None,
+        "cv": None,
+    }
     options |= {"no_intercept": False, "tol": 1e-8, "quiet": True, "texts": None, "ngrams": None}
     options |= {"min_word_count": None, "categories": None, "reference": (), "unseen": "error", "max_levels": 1000}
     options |= {"min_count": 1, "bad_rows": 0, "na": (), "types": None, "delimiter": None, "encoding": "utf8"}

@@ -134,7 +134,7 @@ def data(tmp_path, monkeypatch):
 
 
 def test_a_regressor_without_coefficients_is_fitted_validated_reported_and_predicts(steps, data, capsys, tmp_path):
-    options = {"weight": None, "group": None, "offset": None, "exposure": None, "columns": None, "cv": 5}
+    options = {"weight": None, "group": None, "offset": None, "exposure": None, "columns": None, "drop": None, "cv": 5}
     options |= {"no_intercept": False, "tol": 1e-8, "quiet": False, "texts": None, "ngrams": None}
     options |= {"min_word_count": None, "categories": None, "reference": (), "unseen": "error", "max_levels": 1000}
     options |= {"min_count": 1, "bad_rows": 0, "na": (), "types": None, "delimiter": None, "encoding": "utf8"}

@@ -52,6 +52,18 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(f"certifit.cli.{cmd_name}"), cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """click guesses from commands that are there already, and none is."""
+        name = args[0]
+        if name not in self.told and not name.startswith("-"):
+            guesses = get_close_matches(name, self.told, n=1)
+            raise click.UsageError(
+                f"No such command {name!r}." + "".join(f" Did you mean {g!r}?" for g in guesses), ctx
+            )
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """All commands, none of them imported."""
         with formatter.section("Commands"):
