@@ -1,7 +1,7 @@
 """Trees, forests and AdaBoost beside scikit-learn, its extension for Intel, snapml, LightGBM and XGBoost.
 
     python -m benchmarks.trees [RACE ...] [--rounds 2] [--threads 2] [--libraries certifit,snapml]
-    python -m benchmarks.trees seeds [--rows 1000000] [--seeds 5]        forests of ten trees, seed by seed
+    python -m benchmarks.trees seeds [--rows 1000000] [--seeds 5] [--trees 10]        forests, seed by seed
 
 All races take some 10 minutes on two quiet cores. Every fit has a process of its own, with all libraries in turn, and
 the least of the runs counts; one that took more than 20 seconds is not repeated. Memory is what the process had at most
@@ -272,12 +272,12 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
-def seeds(n_rows: int, n_seeds: int, n_trees: int = 10) -> None:
-    """Accuracy and AUC of small forests by their seed: how far two equal ones are apart."""
+def seeds(n_rows: int, n_seeds: int, n_trees: int, libraries: str, threads: int) -> None:
+    """Accuracy and AUC of forests by their seed: how far two equal ones are apart."""
     from sklearn.metrics import roc_auc_score
 
     X, y, new_X, new_y = problem(n_rows, n_new=200_000)
-    calls = {library: _forest(1, n_trees)[library] for library in (OURS, "scikit-learn-intelex")}
+    calls = {library: _forest(threads, n_trees)[library] for library in (OURS, *(libraries or "scikit-learn-intelex").split(","))}
     table: dict[str, list[tuple[float, float]]] = {library: [] for library in calls}
     for seed in range(n_seeds):
         for library, (place, parameters) in calls.items():
@@ -305,11 +305,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rows", type=int, default=1_000_000, help="of `seeds`")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--trees", type=int, default=10, help="of a forest of `seeds`")
     parser.add_argument("--libraries", default="", help="that run beside ours; all where none is named")
     asked = parser.parse_args()
     for name in asked.races or RACES:
         if name == "seeds":
-            seeds(asked.rows, asked.seeds)
+            seeds(asked.rows, asked.seeds, asked.trees, asked.libraries, asked.threads)
         else:
             race(name, asked.rounds, asked.threads, asked.libraries)
 

@@ -91,9 +91,11 @@ class FewRecords {
       at = is_first ? i : at;
       code = is_first ? codes_[i] : code;
     }
+    int32_t next = Bins::missing;  // the bin with rows behind it
+    for (size_t i = 0; i < n_; ++i) next = codes_[i] > code ? std::min(next, codes_[i]) : next;
     best.feature = column;
     best.gain = most_worth;
-    best.bin = static_cast<size_t>(code);
+    best.bin = bin_between(static_cast<size_t>(code), static_cast<size_t>(next));
     best.n_left = rows(counts[at]);
     best.is_missing_left = 2 * rows(counts[at]) > n;
     best.is_found = true;

@@ -56,6 +56,9 @@ struct SplitRules {
   size_t n_levels = 0;      // of a category
 };
 
+// Where to cut between two bins with rows, of which those between have none: halfway, as exact trees do.
+inline size_t bin_between(size_t left, size_t right) { return (left + right) / 2; }
+
 // Moves bins in an order from right to left, missing values on the right and then on the left, and keeps the best cut.
 // codes: bins with rows, in the order in which they move. work: two cells of scratch.
 template <class Score>
@@ -83,7 +86,7 @@ bool scan_in_order(const Score& score, const double* cells, const uint8_t* codes
       best.gain = gain;
       best.left_value = left_value;
       best.right_value = right_value;
-      best.bin = codes[k];
+      best.bin = k + 1 < n_codes ? bin_between(codes[k], codes[k + 1]) : codes[k];
       best.n_left = left[0];
       best.is_missing_left = is_missing_left;
       best.is_found = is_better = true;

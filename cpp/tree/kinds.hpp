@@ -85,7 +85,7 @@ BinSplit split_of(const Read& read, const Cell* cells, const ColumnView& view, s
   if (n_levels > 0)
     out.levels = levels_left(read, cells, n_levels, order, cut.n_moved, 2 * read.rows(cut.left) > view.n_rows);
   else  // all that is known goes left: so does every value beyond
-    out.bin = cut.n_moved == n_codes ? Bins::missing - 1 : codes[cut.n_moved - 1];
+    out.bin = cut.n_moved == n_codes ? Bins::missing - 1 : bin_between(codes[cut.n_moved - 1], codes[cut.n_moved]);
   return out;
 }
 
