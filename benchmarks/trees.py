@@ -277,7 +277,8 @@ def seeds(n_rows: int, n_seeds: int, n_trees: int, libraries: str, threads: int)
     from sklearn.metrics import roc_auc_score
 
     X, y, new_X, new_y = problem(n_rows, n_new=200_000)
-    calls = {library: _forest(threads, n_trees)[library] for library in (OURS, *(libraries or "scikit-learn-intelex").split(","))}
+    named = (OURS, *(libraries or "scikit-learn-intelex").split(","))
+    calls = {library: _forest(threads, n_trees)[library] for library in named}
     table: dict[str, list[tuple[float, float]]] = {library: [] for library in calls}
     for seed in range(n_seeds):
         for library, (place, parameters) in calls.items():
