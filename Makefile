@@ -125,5 +125,5 @@ $(VENV)/.docs: $(VENV)/.core
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.test
-	$(BIN)/python -m pip install -q -e '.[bench]' --no-build-isolation -Cbuild-dir=build/dev -Ccmake.define.CERTIFIT_THIS_PROCESSOR=OFF
+	$(BIN)/python -m pip install -q --group bench
 	touch $@
