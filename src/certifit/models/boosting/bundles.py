@@ -13,17 +13,20 @@ CODES = 256  # of a byte
 
 
 def bundles_of(n_bins: Array) -> Array:
-    """The bundle of every column: of the largest columns first, each goes where it first fits."""
+    """The bundle of every column: of the largest columns first, each goes where it fits most tightly."""
     n_codes = n_bins.astype(np.int64) + 1  # with that of missing values
-    sizes: list[int] = []
+    open_bundles: list[list[int]] = [[] for _ in range(CODES + 1)]  # by the most codes that another column may have
     bundle_of = np.zeros(len(n_codes), dtype=np.uint32)
-    for column in np.argsort(-n_codes, kind="stable"):
-        fitting = (bundle for bundle, size in enumerate(sizes) if size * n_codes[column] <= CODES)
-        bundle = next(fitting, len(sizes))
-        if bundle == len(sizes):
-            sizes.append(1)
-        sizes[bundle] *= int(n_codes[column])
+    n_bundles = 0
+    for column in np.argsort(-n_codes, kind="stable").tolist():
+        codes = int(n_codes[column])
+        room = next((room for room in range(codes, CODES + 1) if open_bundles[room]), CODES)
+        if open_bundles[room]:
+            bundle = open_bundles[room].pop()
+        else:
+            bundle, n_bundles = n_bundles, n_bundles + 1
         bundle_of[column] = bundle
+        open_bundles[room // codes].append(bundle)
     return bundle_of
 
 
