@@ -99,3 +99,16 @@ def test_groups_count_as_one():
     in_pairs = _RowScores(np.repeat(values, 2), np.repeat(weight, 2), np.repeat(np.arange(20), 2))
     assert in_pairs.standard_error == pytest.approx(expected)
     assert _RowScores(values, weight, np.zeros(20, dtype=int)).standard_error == np.inf
+
+
+def test_candidates_clearly_behind_the_best_one_are_stopped_and_the_choice_is_that_of_all_folds():
+    entrants = {"line": cf.LinearRegression(), "other": cf.CrossValidated(Counted(), {"wrong": [0.0, 0.1, 2.0, 3.0]})}
+    every = leaderboard(entrants, *rows())["other"]
+    Counted.n_fits = 0
+    board = leaderboard(entrants, *rows(), race=True)
+    other = board["other"]
+    assert Counted.n_fits == 2 * N_SPLITS + 2 * 2  # two candidates on all folds, two on the first two
+    (note,) = board.notes
+    assert note == f"Other: candidates clearly behind the best one were stopped after 2 folds (2) of {N_SPLITS}."
+    assert other.params == every.params
+    assert np.array_equal(other.fold_scores, every.fold_scores)

@@ -372,7 +372,7 @@ def validated(
     n_left = sum("needs a refit" in note and note.endswith("left out.") for note in said)
     if request.cv is None and n_left:
         said.append(_ASK.strip() if n_left == 1 else _ASK.strip().replace("it", "them", 1))
-    if any(" was stopped after " in note for note in said):
+    if any(" stopped after " in note for note in said):
         said.append(f"To compare all models on all folds, add --cv {folds.n_splits}.")
     return replace(board, notes=said), notes
 

@@ -214,10 +214,10 @@ class RowFolds(FoldStates):
     is_coded: bool
     route: str = "statistics"
 
-    def of_candidate(self, candidate: int) -> RowFolds:
-        """The same with one candidate only."""
-        faults = {0: self.faults[candidate]} if candidate in self.faults else {}
-        return replace(self, states=[[of_round[candidate]] for of_round in self.states], faults=faults)
+    def of_candidates(self, candidates: Sequence[int]) -> RowFolds:
+        """The same with some of the candidates only."""
+        faults = {place: self.faults[one] for place, one in enumerate(candidates) if one in self.faults}
+        return replace(self, states=[[of_round[one] for one in candidates] for of_round in self.states], faults=faults)
 
     def row_means(self, metric: RowMetric, with_training: bool = False) -> tuple[Array | None, Array, Array]:
         """(training means or None, validation means, weight of the validation rows), candidates x splits.

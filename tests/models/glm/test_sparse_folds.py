@@ -49,7 +49,7 @@ def test_scores_are_those_of_refits(standardize, no_hessians):
     )
     assert folds.route == "statistics"
     for at, alpha in enumerate(ALPHAS):
-        for split, (codes, log_proba, _) in enumerate(folds.of_candidate(at).validated(0)):
+        for split, (codes, log_proba, _) in enumerate(folds.of_candidates([at]).validated(0)):
             train, test = cells != split, cells == split
             model = cf.LogisticRegression(alpha, standardize=standardize).fit(
                 X[train], y[train], weight[train], offset[train]

@@ -109,8 +109,9 @@ def leaderboard(
         Stop a model that needs refits after 2, 4 or 8 splits where it can hardly be chosen any more: where on their
         rows it is behind a model before it, and three standard errors of the mean difference do not lift it to the lead
         that it needs, one standard error over a simpler model (`prefer`) and none over others. It has no entry then,
-        and `notes` has its figures. Put simple models first. No model is stopped with nested=True, nor where there
-        are too many rows to keep a score for each.
+        and `notes` has its figures. Candidates that are refitted are stopped so too, beside the best of their model,
+        where rule is "min". Put simple models first. Nothing is stopped with nested=True, nor where there are too many
+        rows to keep a score for each.
     nested : bool, default False
         Repeat the whole choice on the training rows of every fold, which takes k - 1 times the work of the folds: fits
         from sums take no further pass over the rows, others are refitted.
@@ -366,7 +367,7 @@ def _classes(
     known = None if scores.states is not None else scores.predictions(best, row_count(rows.source))
     if known is not None and known.ndim == 2:  # models that were fitted anew are not fitted again
         return validated_rows(rows, rounds, known)
-    return validated(model, rows, rounds, None if scores.states is None else scores.states.of_candidate(best))
+    return validated(model, rows, rounds, None if scores.states is None else scores.states.of_candidates([best]))
 
 
 def _shares(rows: Rows, rounds: Sequence[Splits], scoring: Scoring) -> Entry:

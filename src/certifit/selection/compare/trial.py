@@ -5,7 +5,8 @@ these where it can hardly be chosen any more: where on their rows each of its ca
 of a model before it that is at least as simple, and three standard errors of the mean difference, row by row (a group
 counts as one), do not lift it to the lead that it needs. That is none, and one standard error over a simpler model,
 which is chosen if it is within that. Models from sums over rows are never stopped: all splits cost them little more
-than two do.
+than two do. A candidate is stopped there too, where three standard errors do not lift it to the best one of its model,
+which is the one that would be taken; candidates that share their work with one that goes on go on with it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from sklearn.base import BaseEstimator
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.models.adapter import learner_of
-from certifit.models.folds import Candidate, RowFolds
+from certifit.models.folds import Candidate, RowFolds, shared_work
 from certifit.selection.compare.rules import Preference, units_of
 from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
 from certifit.selection.folds.fold_scores import FoldScores, NoFit, refuse_faulty
@@ -32,7 +34,7 @@ FEWEST_CANDIDATES = 5  # fewer do not show where the best lies
 HEATS = (2, 4, 8)  # splits after which a model may be stopped
 CLEARLY = 3.0  # standard errors
 
-Scores = Callable[[Sequence[Splits]], FoldScores | None]
+Scores = Callable[[Sequence[Splits], Sequence[Candidate]], FoldScores | None]
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,25 @@ class Tried:
     def best_mean(self) -> float:
         """Over the splits, of the best candidate."""
         return float(np.nanmax(self.scores.validation.mean(axis=1)))
+
+    @property
+    def best(self) -> int:
+        """The place of the best candidate."""
+        return int(np.nanargmax(self.scores.validation.mean(axis=1)))
+
+    def without_hopeless(self) -> Tried:
+        """The same without candidates that can hardly be the best ones of the model any more."""
+        if self.job.rule != "min" or not self.scores.held_out:
+            return self  # another rule may take one that is behind, and without scores of rows nobody knows
+        leader = _RowScores.of(self, self.best)
+        leads = [leader.led_by(_RowScores.of(self, place).values) for place in range(len(self.candidates))]
+        is_behind = [lead.mean + CLEARLY * lead.standard_error < 0 for lead in leads]
+        shares = self.job.estimator.shares if learner_of(self.job.estimator).is_ours else ()
+        groups = [places for _, places in shared_work(self.candidates, shares)]
+        kept = sorted(place for places in groups if not all(is_behind[k] for k in places) for place in places)
+        if len(kept) == len(self.candidates):
+            return self
+        return Tried(self.job, self.rows, [self.candidates[k] for k in kept], self.scores.of_candidates(kept))
 
 
 class Behind(ValueError):
@@ -103,25 +124,22 @@ class Trial:
         try:
             if self.most_refits is not None:
                 if self._shares_folds(job.estimator, rows):
-                    offered = partial(offered_scores, job.estimator, rows, candidates=candidates, **asked)
-                    scores = self._raced(job, rows, before, offered)
-                    if scores is not None:
-                        return Tried(job, rows, candidates, scores)
+                    offered = partial(offered_scores, job.estimator, rows, **asked)
+                    tried = self._raced(job, rows, candidates, before, notes, offered)
+                    if tried is not None:
+                        return tried
                 candidates, n_candidates = _thinned(candidates, self.most_refits // self.n_splits), len(candidates)
                 if len(candidates) < n_candidates:
                     notes.append(_note_on_refits(job.name, len(candidates), n_candidates, self.n_splits))
                 if not candidates:
                     return None
             asked |= {"n_jobs": job.n_jobs, "label": job.name}
-            every = partial(evaluate, job.estimator, rows, candidates=candidates, **asked)
-            scores = self._raced(job, rows, before, every)
+            return self._raced(job, rows, candidates, before, notes, partial(evaluate, job.estimator, rows, **asked))
         except NoFit as error:
             notes.append(f"{_capital(job.name)} is left out. {error}")
-            return None
         except Behind as error:
             notes.append(str(error))
-            return None
-        return None if scores is None else Tried(job, rows, candidates, scores)
+        return None
 
     def _needs_refits(self, estimator: BaseEstimator, rows: Rows) -> bool:
         """Whether a classifier needs more passes over training rows than allowed; all its candidates share them."""
@@ -132,31 +150,56 @@ class Trial:
         n_classes = 0 if rows.classes is None else len(rows.classes)
         return not learner_of(estimator).is_ours or estimator.shares_folds(rows.source, n_classes)
 
-    def _raced(self, job: Job, rows: Rows, before: Sequence[Tried], score: Scores) -> FoldScores | None:
-        """What `score` finds on all rounds. Raises Behind where some splits are enough."""
-        first, is_ours = self.rounds[0], learner_of(job.estimator).is_ours
-        ends = [n_splits for n_splits in HEATS if n_splits < first.n_splits]
-        is_stopped = self.preference is not None and before and ends
-        if not is_stopped or (is_ours and has_sums(job.estimator, rows.source, rows.classes)):
-            return score(self.rounds)
-        at_least_as_simple = [one for one in before if not self._is_simpler(job, one.job)]
-        rivals = sorted(at_least_as_simple, key=lambda one: -one.best_mean)
-        scores, begin = None, 0
-        for end in ends:
-            heat = score([_part(first, slice(begin, end))])
-            if heat is None:
-                return None
-            scores, begin = heat if scores is None else _joined(scores, heat), end
-            for other in rivals:
-                self._refuse_behind(job, scores, other)
-        rest = score([_part(first, slice(begin, None)), *self.rounds[1:]])
-        return rest if scores is None or rest is None else _joined(scores, rest)
+    def _raced(
+        self,
+        job: Job,
+        rows: Rows,
+        candidates: Sequence[Candidate],
+        before: Sequence[Tried],
+        notes: list[str],
+        score: Scores,
+    ) -> Tried | None:
+        """What `score` finds of the candidates on all rounds; those that were stopped are left out, and a note says so.
 
-    def _refuse_behind(self, job: Job, scores: FoldScores, other: Tried) -> None:
+        Raises Behind where some splits are enough to stop all of them.
+        """
+        rivals = sorted((one for one in before if not self._is_simpler(job, one.job)), key=lambda one: -one.best_mean)
+        heats = self._heats(job, rows)
+        racing, stopped = None, []
+        for heat in heats:
+            scores = score(heat, candidates)
+            if scores is None:
+                return None
+            racing = Tried(job, rows, candidates, scores if racing is None else _joined(racing.scores, scores))
+            if heat is heats[-1]:
+                break
+            for other in rivals:
+                self._refuse_behind(racing, other)
+            racing = racing.without_hopeless()
+            if n_stopped := len(candidates) - len(racing.candidates):
+                stopped.append(f"{racing.scores.validation.shape[1]} folds ({n_stopped})")
+            candidates = racing.candidates
+        if stopped:
+            behind = "candidates clearly behind the best one were stopped after"
+            notes.append(f"{_capital(job.name)}: {behind} {' and '.join(stopped)} of {self.n_splits}.")
+        return racing
+
+    def _heats(self, job: Job, rows: Rows) -> list[Sequence[Splits]]:
+        """The splits, cut where a model may be stopped."""
+        is_summed = learner_of(job.estimator).is_ours and has_sums(job.estimator, rows.source, rows.classes)
+        if self.preference is None or is_summed:
+            return [self.rounds]
+        first, *others = self.rounds
+        ends = [0, *(end for end in HEATS if end < first.n_splits), first.n_splits]
+        heats = [[_part(first, slice(begin, end))] for begin, end in pairwise(ends)]
+        return [*heats[:-1], [*heats[-1], *others]]
+
+    def _refuse_behind(self, racing: Tried, other: Tried) -> None:
         """Raise where no candidate can be expected to get as far ahead of another model as it must to be chosen."""
+        job, scores = racing.job, racing.scores
         if not (scores.held_out and other.scores.held_out):
             return  # the score is no mean over rows, or there are too many to keep
-        rival = _RowScores.of(other, int(np.nanargmax(other.scores.validation.mean(axis=1))))
+        rival = _RowScores.of(other, other.best)
         n_rows = sum(len(split.weight) for split in scores.held_out)
         ours = np.concatenate([split.values["score"] for split in scores.held_out], axis=1)
         ours = ours[~np.isnan(ours).any(axis=1)]

@@ -126,6 +126,22 @@ class FoldScores:
             predictions[split.numbers] = split.values[PREDICTED][candidate]
         return predictions
 
+    def of_candidates(self, candidates: Sequence[int]) -> FoldScores:
+        """The same of some of the candidates only, without squares from sums."""
+        places = list(candidates)
+        return replace(
+            self,
+            train=None if self.train is None else self.train[places],
+            validation=self.validation[places],
+            faults={place: self.faults[one] for place, one in enumerate(places) if one in self.faults},
+            held_out=[
+                replace(split, values={name: values[places] for name, values in split.values.items()})
+                for split in self.held_out
+            ],
+            path=None,
+            states=None if self.states is None else self.states.of_candidates(places),
+        )
+
     def row_scores(self) -> list[HeldOut]:
         """The scores of the rows of every split, without what was predicted."""
         return [
