@@ -291,9 +291,10 @@ def compared(path: Path) -> list[str]:
 
 
 def watched(name: str, library: str, command: Sequence[str]) -> Cell:
-    """A command of its own."""
+    """A command of its own, with modules as an installation has them: compiled before. A first run compiles them."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     _, status, usage = os.wait4(child.pid, 0)
     wall = time.perf_counter() - begin
     child.returncode = os.waitstatus_to_exitcode(status)

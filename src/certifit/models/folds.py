@@ -201,6 +201,17 @@ def log_posterior(scores: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class KnownScores:
+    """Scores of every class for all rows by one fit. A row has one column: its number."""
+
+    scores: Array
+
+    def predicted(self, rows: Block, known: MappedRows | None = None) -> Array:
+        """Scores as logarithms of chances, of which the order of the classes alone has a meaning."""
+        return log_posterior(self.scores[np.asarray(rows.X)[:, 0].astype(np.int64)])
+
+
+@dataclass(frozen=True)
 class RowFolds(FoldStates):
     """States of all candidates on the training rows of all splits, and the source of the rows that they read.
 

@@ -68,7 +68,7 @@ def test_folds_score_a_calibrated_machine_as_fits_by_hand_do():
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] ** 2 + X[:, 1] + 0.3 * rng.normal(size=80) > 0.5).astype(int)
     folds = [(np.flatnonzero(np.arange(80) % 3 != k), np.flatnonzero(np.arange(80) % 3 == k)) for k in range(3)]
-    machine, chances = cf.Calibrated(cf.SVC(0.02), cv=3), np.zeros(80)
+    machine, chances = cf.Calibrated(cf.SVC(0.02, kernel=cf.kernels.Gaussian(1.0), tol=1e-10), cv=3), np.zeros(80)
     for train, test in folds:
         chances[test] = machine.fit(X[train], y[train]).predict_proba(X[test])[:, 1]
     board = cf.leaderboard({"machine": machine, "line": cf.LogisticRegression(0.1)}, X, y, cv=folds)

@@ -24,6 +24,7 @@ from certifit.data.user_input import (
     taken,
 )
 from certifit.maps import Basis, TableEncoder, UserEncoder
+from certifit.models.adapter import learner_of
 from certifit.models.calibrated.encoded import (
     EncodedRows,
     encoded_rows,
@@ -32,12 +33,16 @@ from certifit.models.calibrated.encoded import (
     reads_sources,
     rows_of,
 )
+from certifit.models.calibrated.folds import calibrated_folds
 from certifit.models.calibrated.isotonic import IsotonicMap
+from certifit.models.calibrated.sigmoid import joint_chances, platt_targets
 from certifit.models.certificate import Certificate
 from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
 from certifit.models.estimator import name_of_target
+from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets
 from certifit.models.glm.model import GLM
-from certifit.models.learner import brief
+from certifit.models.learner import Answer, brief
+from certifit.statistics.cell_sums import Store
 
 Split = tuple[Array, Array]  # weights of the distinct rows to fit to, and of those to score
 Pairs = Iterable[Sequence[ArrayLike]]  # of (train, test) row numbers
@@ -51,12 +56,6 @@ class Splitter(Protocol):
 
 
 UserSplits = int | Pairs | Splitter
-
-
-def platt_targets(is_class: Array, weight: Array) -> Array:
-    """(N+ + 1) / (N+ + 2) for rows of the class and 1 / (N- + 2) for others, N+ and N- sums of weights."""
-    inside, outside = float(weight[is_class].sum()), float(weight[~is_class].sum())
-    return np.where(is_class, (inside + 1) / (inside + 2), 1 / (outside + 2))
 
 
 def plain_targets(is_class: Array, weight: Array) -> Array:
@@ -142,11 +141,7 @@ class Calibrated(ClassifierMixin, InMemory):
         return self._chances(scores_of(self.final_, rows, len(self.classes_)))
 
     def _chances(self, scores: Array) -> Array:
-        chances = np.column_stack([calibration.predict(scores[:, [k]]) for k, calibration in enumerate(self.maps_)])
-        if len(self.classes_) == 2:
-            return np.hstack([1 - chances, chances])
-        total = chances.sum(axis=1, keepdims=True)
-        return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1 / len(self.classes_))
+        return joint_chances(np.column_stack([each.predict(scores[:, [k]]) for k, each in enumerate(self.maps_)]))
 
     @property
     def final_(self) -> BaseEstimator:
@@ -207,6 +202,23 @@ class Calibrated(ClassifierMixin, InMemory):
         return [
             {f"estimator__{name}": value for name, value in one.items()} for one in self.estimator.candidates(source)
         ]
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
+        """Chances by scores of all copies where the estimator's folds give margins; None where splits are refitted.
+
+        The width "scale" of a Gaussian kernel is that of all rows, as in folds of the estimator.
+        """
+        is_of_folds = isinstance(self.cv, int | Integral) and self.method == "sigmoid"
+        if isinstance(grid, Subsets) or isinstance(rounds, EachRow) or grid.classes is None or not is_of_folds:
+            return None
+        if not reads_sources(self.estimator):
+            return None
+        if learner_of(self.estimator).answers(self.estimator.get_params(deep=False)) is not Answer.MARGINS:
+            return None
+        model = clone(self)
+        model._check_parameters()
+        model.classes_ = grid.classes
+        return calibrated_folds(model, source, rounds, grid, shared)
 
     def _reads(self, X: UserRows, encoder: UserEncoder) -> bool:
         """Whether rows are a scan, or a table that an encoder of the estimator is for."""

@@ -29,6 +29,7 @@ PRECOMPUTED = "precomputed"
 COPIES = 2.5  # of the matrix that an exact fit holds at a time
 SHORT = 1e-7  # rounding of a matrix in float32, of its largest eigenvalue
 LANDMARKS = "Use n_landmarks=1000, which keeps so many rows, or sample rows."
+FEW_POINTS = 300  # whose kernel costs less than the calls that make parts of it
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class KernelRows:
     def seen_as(self, points: Array) -> KernelRows:
         """The same rows as a kernel that is proven sees them after other maps."""
         other = copy(self)
-        for made in ("matrix", "_values"):
+        for made in ("matrix", "_values", "few_values"):
             other.__dict__.pop(made, None)
         other.points = points
         return other
@@ -151,6 +152,12 @@ class KernelRows:
     def matrix(self) -> Array:
         """G, symmetric."""
         return self._values if self.is_proven else np.ascontiguousarray((self._values + self._values.T) / 2)
+
+    @cached_property
+    def few_values(self) -> Array | None:
+        """k among all points, for solvers that sum parts of it many times; None of many points."""
+        is_made = self.kernel is not None and self.is_proven and self.n_points <= FEW_POINTS
+        return self.kernel.matrix(self.points) if self.kernel is not None and is_made else None
 
     @cached_property
     def tested(self) -> MercerTest:

@@ -17,10 +17,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
-from certifit.data.source import Block, Memory
+from certifit.data.source import Memory
 from certifit.mathematics.kernels.basic import Gaussian, squared_distances
 from certifit.models.classifier import codes_of
-from certifit.models.folds import MOST_BYTES, MappedRows, RowFolds, RowState, log_posterior
+from certifit.models.folds import MOST_BYTES, KnownScores, RowFolds, RowState
 from certifit.models.kernel.folds import KernelPart, points_of, sides_of
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.base import class_scores
@@ -51,17 +51,6 @@ class MarginPart:
     limits: Limits
     multi_class: str
     n_classes: int
-
-
-@dataclass(frozen=True)
-class KnownScores:
-    """Scores of every class for all rows by one fit. A row has one column: its number."""
-
-    scores: Array
-
-    def predicted(self, rows: Block, known: MappedRows | None = None) -> Array:
-        """Scores as logarithms of chances, of which the order of the classes alone has a meaning."""
-        return log_posterior(self.scores[np.asarray(rows.X)[:, 0].astype(np.int64)])
 
 
 def margin_folds(parts: Sequence[MarginPart], rounds: Sequence[Splits]) -> RowFolds | None:

@@ -33,6 +33,8 @@ def kernel_among(task: MarginTask, rows_of: Array) -> Array:
     rows = task.rows
     if rows.kernel is None or not rows.is_proven:
         return np.asarray(rows.matrix[np.ix_(rows_of, rows_of)])
+    if rows.few_values is not None:
+        return np.asarray(rows.few_values[np.ix_(rows_of, rows_of)])
     return np.asarray(rows.kernel.matrix(rows.points[rows_of]))
 
 

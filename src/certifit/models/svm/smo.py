@@ -51,7 +51,7 @@ def _machine(task: MarginTask, machine: Machine, tol: float, max_iter: int, reco
             break
     at = Progress(a, f)
     if not record.steps.is_over:
-        sharpen(task, machine, machine.row.astype(np.int64), local, at)
+        sharpen(task, machine, machine.row.astype(np.int64), local, at, violation)
     return Solved(at.a, at.f, intercept_of(machine, local, at.a, at.f), reason)
 
 

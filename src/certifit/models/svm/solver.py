@@ -39,6 +39,7 @@ MOST_FLAT = 10  # rounds in which the dual rises by rounding only
 WINDOW = 100  # rounds over which the rise of the dual is looked at
 TOO_SLOW = 1e-6  # of the gap: a dual that rises by less in so many rounds will not close it
 SHARPENED = 3  # linear systems at the end
+ROUNDING = 1e-14  # a violation that no further system lowers
 MOST_SIDE = 1000  # rows of a machine that an interior point method may solve
 MANY = 100  # steps per multiplier after which it does
 MOST_INSIDE = 100  # steps of that method
@@ -270,6 +271,7 @@ def solve_machine(
             break
         if end == "slow" or (can_step and end == "stalled"):
             reason = step_inside(task, machine, places, local, at, tol, record)
+            violation = measured(machine, local, at.a, at.f)[2]
             break
         if left <= 0 or end == "limit":
             reason = f"max_iter = {max_iter:,} steps were not enough. Raise max_iter, or alpha, or standardise columns."
@@ -283,7 +285,7 @@ def solve_machine(
                 break
             pool = pool.widened()
     if is_exact and not record.steps.is_over:
-        sharpen(task, machine, places, local, at)
+        sharpen(task, machine, places, local, at, violation)
     return Solved(at.a, at.f, intercept_of(machine, local, at.a, at.f), reason)
 
 
@@ -309,14 +311,15 @@ def step_inside(
     return "" if gap <= tol * primal else "Rounding in float64 prevents more. Raise alpha, or standardise columns."
 
 
-def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at: Progress) -> None:
+def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at: Progress, violation: float) -> None:
     """Steps to the rounding floor where that costs little; kept where the conditions are met better."""
     for _ in range(SHARPENED):
-        if not can_polish(machine, at.a):
+        if violation <= ROUNDING * machine.unit or not can_polish(machine, at.a):
             return
         a = polished(machine, local, at.a, at.f, lambda rows: kernel_among(task, places[rows]))
         f = refreshed(task, machine, places, a)
-        if not measured(machine, local, a, f)[2] < measured(machine, local, at.a, at.f)[2]:
+        before, violation = violation, measured(machine, local, a, f)[2]
+        if not violation < before:
             return
         at.a, at.f = a, f
 
@@ -327,6 +330,8 @@ def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, pool:
     if task.rows.kernel is None:
         return np.asarray(task.rows.times(task.rows.points, dual)[places, 0])
     support = np.flatnonzero(dual)
+    if task.rows.few_values is not None:
+        return np.asarray(task.rows.few_values[np.ix_(places, support)] @ dual[support, 0])
     points, dual = task.remembered(support, np.ascontiguousarray(dual[support]))
     if len(task.machines) == 1 and len(places) == task.rows.n_points:
         if pool is not None:

@@ -71,7 +71,7 @@ class Machine:
     has_intercept: bool
     slack: Slack = HINGE
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """The size of the targets: 1 of classes."""
         return float(np.abs(self.target - np.median(self.target)).max(initial=0.0)) or 1.0
