@@ -157,3 +157,17 @@ def test_a_process_writes_no_progress_where_no_terminal_is_and_any_name_in_any_e
     assert (result.returncode, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout
     assert "\\u6e29\\u5ea6" in result.stdout
+
+
+def test_a_fit_does_not_load_what_it_does_not_use(shell, tmp_path):
+    rows = "\n".join(f"{k % 7},{k % 5},{3 * (k % 7) + k % 5 + k % 3}" for k in range(100))
+    (tmp_path / "rows.csv").write_text(f"a,b,y\n{rows}\n")
+    code = (
+        "import sys\nsys.argv[0] = 'certifit'\nfrom certifit.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    code = end.code\n"
+        "print(code, 'scipy.stats._stats_py' in sys.modules)\n"
+        "import scipy.stats\nprint(scipy.stats.rankdata([2, 1]).tolist())"
+    )
+    options = ["--target", "y", "--model", "linear", "--quiet", "--out", str(tmp_path / "out")]
+    result = shell("fit", str(tmp_path / "rows.csv"), *options, code=code)
+    assert result.stdout.splitlines()[-2:] == ["0 False", "[2.0, 1.0]"], result.stderr

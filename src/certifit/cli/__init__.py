@@ -5,11 +5,12 @@ Exit codes: 0 done (verify: the proof holds), 1 the proof does not hold, 2 bad i
 `--help` is fast.
 """
 
-import certifit.cli.signals  # noqa: F401  (first: Ctrl-C during the imports below has its exit code too)
+import certifit.cli.signals
 
 # isort: split
 import click
 
+import certifit.cli.postponed  # noqa: F401
 from certifit.cli.errors import Commands
 
 COMMANDS = {

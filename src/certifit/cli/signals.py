@@ -23,13 +23,13 @@ def _leave(number: int, frame: object) -> NoReturn:
     os._exit(128 + number)
 
 
-def _is_the_program() -> bool:
+def is_the_program() -> bool:
     """Whether this process is `certifit` or `python -m certifit`, and not another program that imports the package."""
     folder, name = os.path.split(sys.argv[0] if sys.argv else "")
     return name in _PROGRAMS or (name == "__main__.py" and os.path.basename(folder) == "certifit")
 
 
-if _is_the_program():
+if is_the_program():
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
 

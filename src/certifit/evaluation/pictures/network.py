@@ -24,7 +24,6 @@ from certifit.data.columns import Array
 from certifit.evaluation.pictures import new_axes, visible
 from certifit.models.adapter import sections_of
 from certifit.models.least_squares.model import LinearRegression
-from certifit.models.network.model import MLPRegressor
 
 EPOCHS = {"objective": "objective on the rows of the fit", "held_out": "loss on rows held out"}
 MOST_POINTS = 300  # that a line is drawn through
@@ -222,6 +221,8 @@ def _error(H: Array, y: Array) -> tuple[float, Array]:
 
 def greedy_errors(X: Array, y: Array, n_units: int, *, length: float = 5.0, seed: int = 0) -> Array:
     """Errors with 1, 2, ... units: each is fitted to the residuals, then the output layer is refitted."""
+    from certifit.models.network.model import MLPRegressor
+
     rng = np.random.default_rng([seed, 2])  # not the draws that made the function
     H, residual, errors = np.zeros((len(y), 0)), y - y.mean(), []
     for _ in range(n_units):
@@ -240,6 +241,8 @@ def greedy_errors(X: Array, y: Array, n_units: int, *, length: float = 5.0, seed
 
 def trained_errors(X: Array, y: Array, sizes: Sequence[int], *, max_iter: int = 150, seed: int = 0) -> Array:
     """Errors of networks of so many units whose weights are all trained at once."""
+    from certifit.models.network.model import MLPRegressor
+
     models = (MLPRegressor((int(size),), max_iter=max_iter, random_state=seed, **_PLAIN) for size in sizes)
     return np.array([np.mean(np.square(y - _quiet(model, X, y).predict(X))) for model in models])
 

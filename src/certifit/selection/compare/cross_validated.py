@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import LeaveOneOut, ParameterGrid
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,7 +36,7 @@ from certifit.selection.folds.engine import evaluate, refuse_units
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows, given, with_offset
-from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
+from certifit.selection.folds.splits import UserSplits, is_leave_one_out, rounds_of, row_count
 
 _where_winner_has = partial(where_inner_has, "best_estimator_")
 
@@ -137,7 +136,7 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
             raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
         with unchanged_on_error(self):
             rows = Rows.of(self.estimator, X, y, sample_weight, groups, offset, exposure)
-            is_each_row = isinstance(self.cv, LeaveOneOut) or (isinstance(self.cv, str) and self.cv == "loo")
+            is_each_row = is_leave_one_out(self.cv)
             rounds = EACH_ROW if is_each_row else rounds_of(self.cv, rows.source, rows.labels, rows.groups)
             candidates = self._candidates(rows, rounds)
             self.corrected_score_: Estimate | None = None
@@ -260,6 +259,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         if self.param_grid is None:
             is_ours = learner_of(self.estimator).is_ours
             return list(self.estimator.fold_candidates(rows.source, rounds, rows.shared)) if is_ours else [{}]
+        from sklearn.model_selection import ParameterGrid
+
         candidates = list(ParameterGrid(self.param_grid))
         legal = self.estimator.get_params()
         for name in {name for candidate in candidates for name in candidate}:
@@ -343,6 +344,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         return mean, error
 
     def _refitted_rows(self, rows: Rows, candidates: Sequence[Candidate]) -> tuple[Array, Array]:
+        from sklearn.model_selection import LeaveOneOut
+
         rounds = rounds_of(LeaveOneOut(), rows.source, rows.labels, rows.groups)
         scores = evaluate(self.estimator, rows, rounds, candidates, self.scoring, n_jobs=self.n_jobs)
         self.route_, self.n_splits_, self.alone_ = scores.route, scores.validation.shape[1], ()

@@ -14,7 +14,6 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.model_selection import LeaveOneOut
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
@@ -28,7 +27,7 @@ from certifit.selection.folds.engine import evaluate
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows
-from certifit.selection.folds.splits import UserSplits, rounds_of, row_count
+from certifit.selection.folds.splits import UserSplits, is_leave_one_out, rounds_of, row_count
 from certifit.selection.folds.stages import Growth, growing
 
 CAUTION = (
@@ -364,7 +363,7 @@ def _prepared(
         raise TypeError(f"estimator must have a method fit. Got {estimator!r}.")
     if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
         raise TypeError(f"scoring must be None, the name of one score or a callable. Got {scoring!r}.")
-    if isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo"):
+    if is_leave_one_out(cv):
         raise ValueError(
             "Curves and scores by fold need more than one row per fold. For leave-one-out use CrossValidated."
         )

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyRegressor
-from sklearn.model_selection import ParameterGrid
 
 from certifit.data.cells import GroupSizes, Splits
 from certifit.data.labels import with_codes
@@ -335,6 +334,8 @@ def _unlike_notes(jobs: Sequence[Job], scoring: Scoring) -> list[str]:
 
 def _candidates(job: Job, rows: Rows, rounds: Sequence[Splits]) -> Sequence[Candidate]:
     if job.grid is not None:
+        from sklearn.model_selection import ParameterGrid
+
         return list(ParameterGrid(job.grid))
     is_ours = learner_of(job.estimator).is_ours
     candidates = list(job.estimator.fold_candidates(rows.source, rounds, rows.shared)) if is_ours else [{}]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.feature_selection import SelectorMixin
-from sklearn.metrics import check_scoring
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
@@ -249,6 +248,8 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _scorer(self, is_weighted: bool) -> Callable[..., float]:
         """The scorer; with weights, both it and the estimator must take them."""
+        from sklearn.metrics import check_scoring
+
         if is_weighted and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(f"{type(self.estimator).__name__} takes no sample_weight. Leave the weights out.")
         called = self.estimator.score if self._scoring is None else self._scoring

@@ -15,7 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
 
 from certifit.data.cells import Cells, Splits
@@ -219,6 +218,7 @@ def _refitted(
 ) -> FoldScores:
     """Every (candidate, split) fitted anew, some at a time."""
     from joblib import Parallel, delayed, effective_n_jobs
+    from sklearn.metrics import check_scoring
 
     estimator = reading_new_levels(estimator, rows.source)
     scorer = check_scoring(estimator, scoring)

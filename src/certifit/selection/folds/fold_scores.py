@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import get_scorer
 
 from certifit.data.cells import Cells, Splits
 from certifit.data.columns import Array
@@ -224,6 +223,8 @@ def _scored_errors(split: HeldOut, scoring: Scoring) -> HeldOut:
 
 def _scored(states: RowFolds, classes: Array | None, n_candidates: int, scoring: Scoring) -> tuple[Array, Array]:
     """Scores of any kind on the validation rows of every split, and the weight of those."""
+    from sklearn.metrics import get_scorer
+
     scorer: Scorer = scoring if callable(scoring) else get_scorer(scoring)
     table, weights = [], []
     for c in range(n_candidates):

@@ -287,6 +287,17 @@ def rounds_of(cv: UserSplits, source: Source, labels: Array | None = None, group
     return _rounds_of_pairs([(_numbers(train, n_rows), _numbers(test, n_rows)) for train, test in pairs], n_rows)
 
 
+def is_leave_one_out(cv: UserSplits) -> bool:
+    """Whether every row is to be a validation set of its own."""
+    if isinstance(cv, str):
+        return cv == "loo"
+    if not isinstance(cv, Splitter) or isinstance(cv, Folds | Bootstrap | HoldOut):
+        return False
+    from sklearn.model_selection import LeaveOneOut
+
+    return isinstance(cv, LeaveOneOut)
+
+
 def _rounds_of_pairs(pairs: list[tuple[Array, Array]], n_rows: int) -> list[Splits]:
     """All splits in one round where few cells do, else a round each."""
     if not pairs:
