@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache, wraps
 from importlib import import_module
 from itertools import chain, islice
@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 _BUILDS = ("baseline", "avx2")
+MANY_ROWS = 100_000  # work on fewer is not worth a thread
 _asked: ContextVar[int | None] = ContextVar("certifit_threads", default=None)
 _granted: ContextVar[int | None] = ContextVar("certifit_memory", default=None)
 _hours: ContextVar[float] = ContextVar("certifit_work", default=8.0)
@@ -217,7 +218,15 @@ def _address_space() -> int:
 
 
 def in_order(f: Callable[[Any], Result], items: Iterable[Any]) -> Iterator[Result]:
-    """f of every item, in the order of the items, on the threads that a call may use; few results wait at a time."""
+    """f of every item, in the order of the items, on the threads that a call may use; few results wait at a time.
+
+    What f calls has one of the threads, and the limits and settings (np.errstate) of the caller.
+    """
+
+    def on_one_thread(item: Any) -> Result:
+        with threads(1):
+            return f(item)
+
     n, rest = n_threads(), iter(items)
     first = list(islice(rest, 2))
     items = chain(first, rest)
@@ -227,11 +236,16 @@ def in_order(f: Callable[[Any], Result], items: Iterable[Any]) -> Iterator[Resul
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(n) as pool:
         for item in items:
-            waiting.append(pool.submit(f, item))
+            waiting.append(pool.submit(copy_context().run, on_one_thread, item))
             if len(waiting) > n:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def suited_map(n_rows: int) -> Callable[[Callable[[Any], Result], Iterable[Any]], Iterator[Result]]:
+    """`in_order` for items of many rows, `map` for those of few, which are not worth a thread."""
+    return map if n_rows < MANY_ROWS else in_order
 
 
 @cache

@@ -17,10 +17,9 @@ from certifit.data.arrow import key_of
 from certifit.data.cells import mixed
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
-from certifit.runtime import in_order
+from certifit.runtime import suited_map
 
 _PIECE = 8192  # rows made dense at a time
-_MANY_ROWS = 100_000  # columns of fewer are not worth a thread
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def row_keys(block: Block) -> Array:
 
 def _columns(X: Any) -> Any:
     if isinstance(X, pa.Table):
-        yield from (map if X.num_rows < _MANY_ROWS else in_order)(_of_arrow, X.columns)
+        yield from suited_map(X.num_rows)(_of_arrow, X.columns)
         return
     width = X.shape[1]
     if isinstance(X, Columns) or sp.issparse(X):

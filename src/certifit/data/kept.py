@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from certifit.data.columns import Bits, Columns, Dense, Missing, Number, Segment
 from certifit.data.source import Block, Result, Source
 from certifit.data.source_wrappers import Wrapped
-from certifit.runtime import memory_limit
+from certifit.runtime import in_order, memory_limit
 
 if TYPE_CHECKING:
     from certifit.data.files import Files
@@ -164,12 +164,13 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.Table:
     names = batches[0].schema.names
     pieces = {name: [batch.column(j) for batch in batches] for j, name in enumerate(names)}
     batches.clear()
-    columns = {}
-    for name in names:
+
+    def joined(name: str) -> pa.ChunkedArray | pa.Array:
         parts = pieces.pop(name)
         is_apart = pt.is_dictionary(parts[0].type) or sum(part.nbytes for part in parts) > _MOST_TEXT
-        columns[name] = pa.chunked_array(parts) if is_apart else pa.concat_arrays(parts)
-    return pa.table(columns)
+        return pa.chunked_array(parts) if is_apart else pa.concat_arrays(parts)
+
+    return pa.table(dict(zip(names, in_order(joined, names), strict=True)))
 
 
 class Spill:

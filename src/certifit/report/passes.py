@@ -14,8 +14,9 @@ A share of the rows, drawn by their numbers, so that the same ones are drawn on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from certifit.data.source import Block, Memory, RowError, Source
 from certifit.models.adapter import learner_of
 from certifit.models.learner import Keeps
 from certifit.report.columns import Moments
-from certifit.runtime import in_order
+from certifit.runtime import suited_map
 
 GROWTH = np.log1p(0.005)
 # Above |log(5e-324)| / GROWTH, so that the bin of a magnitude is positive and can carry the sign.
@@ -164,7 +165,6 @@ class Drawn:
         return np.concatenate([np.zeros(0), *self.targets])
 
 
-MANY_ROWS = 100_000  # sketches of fewer are not worth a thread
 BAND_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 N_RESIDUAL_EDGES = 1200
 CELLS = (55, 36)  # of a picture of rows
@@ -265,17 +265,25 @@ class Survey(Seen):
         residual = y - prediction
         self.n_rows += y.size
         self.mass += float(weight.sum())
-        sketches = ((self.target, y), (self.prediction, prediction), (self.residual, residual))
-        through = map if len(y) < MANY_ROWS else in_order
-        for _ in through(lambda one: one[0].add(one[1], weight), sketches):
-            pass
-        self.columns.add(columns, y / self.scale, weight)
-        self.drawn.add(block.first_row, columns, y, weight)
+        each: list[Callable[[], None]] = [
+            partial(self.columns.add, columns, y / self.scale, weight),
+            partial(self.target.add, y, weight),
+            partial(self.prediction.add, prediction, weight),
+            partial(self.residual.add, residual, weight),
+            partial(self.drawn.add, block.first_row, columns, y, weight),
+        ]
+        together(each, len(y))
         unit = residual / self.scale
         with np.errstate(over="ignore"):
             self.squares += float(weight @ unit**2)
             self.total += float(weight @ ((y - self.center) / self.scale) ** 2)
         self.absolute += float(weight @ np.abs(unit))
+
+
+def together(each: Sequence[Callable[[], None]], n_rows: int) -> None:
+    """Call all of them, on several threads where the rows are many."""
+    for _ in suited_map(n_rows)(lambda call: call(), each):
+        pass
 
 
 def share_of(model: Any) -> float:
@@ -397,15 +405,21 @@ class Shapes:
         """Count the rows of one block."""
         y = _target(block)
         residual = y - prediction
-        self.fit.add(prediction, y, weight)
-        self.spread.add(prediction, residual, weight)
-        self.bands.add(prediction, residual, weight)
+        each: list[Callable[[], None]] = [
+            partial(self.bands.add, prediction, residual, weight),
+            partial(self.fit.add, prediction, y, weight),
+            partial(self.spread.add, prediction, residual, weight),
+            partial(self._add_bars, residual, weight),
+        ]
+        if self.curve is not None:
+            each.append(partial(self.curve.add, _first_column(block.X), y, weight))
+        together(each, len(y))
+
+    def _add_bars(self, residual: Array, weight: Array) -> None:
         edges = self.histogram_edges
         place = _cell(residual, (float(edges[0]), float(edges[-1])), edges.size - 1)
         inside = place >= 0
         self.histogram += np.bincount(place[inside], weights=weight[inside], minlength=edges.size - 1)
-        if self.curve is not None:
-            self.curve.add(_first_column(block.X), y, weight)
 
 
 def shapes(model: Any, source: Source, seen: Survey, rule: Rule = HIDES) -> Shapes:

@@ -399,6 +399,8 @@ class HeldOut:
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
         """The rows of consecutive stretches."""
+        if len(parts) == 1:
+            return parts[0]
         numbers, weight, y = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("numbers", "weight", "y")
         )

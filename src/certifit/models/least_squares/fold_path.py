@@ -23,7 +23,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, NormalEquations, Weights
 from certifit.models.least_squares.solver import smallest_norm
-from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.runtime import core, n_threads, one_blas_thread, suited_map
 from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.factor import PLAIN_CONDITION
@@ -412,16 +412,19 @@ def held_out_of(numbers: Array, y: Array, weight: Array, residuals: Array, scale
 def _residuals_of_stretch(stretch: Block, splits: Splits, fits: Sequence[Fits]) -> list[HeldOut]:
     if stretch.y is None:
         raise ValueError("Residuals need a target.")
-    held_out = []
-    for split, (coef, intercepts) in enumerate(fits):
-        keep, weight = validating(stretch, splits, split)
-        y = stretch.y[keep]
-        scores = np.zeros((0, len(coef)))
-        if len(y):
-            scores = core.linear_scores(stretch.where(keep).rows, coef, intercepts, n_threads())
-        residuals = np.ascontiguousarray((y[:, None] - scores).T)
-        held_out.append(HeldOut(numbers_where(stretch, keep), weight, y, {"residual": residuals}))
-    return held_out
+    residuals = partial(_residuals_of_split, stretch, splits, fits)
+    return list(suited_map(stretch.n_rows)(residuals, range(len(fits))))
+
+
+def _residuals_of_split(stretch: Block, splits: Splits, fits: Sequence[Fits], split: int) -> HeldOut:
+    assert stretch.y is not None
+    keep, weight = validating(stretch, splits, split)
+    y, (coef, intercepts) = stretch.y[keep], fits[split]
+    scores = np.zeros((0, len(coef)))
+    if len(y):
+        scores = core.linear_scores(stretch.where(keep).rows, coef, intercepts, n_threads())
+    residuals = np.ascontiguousarray((y[:, None] - scores).T)
+    return HeldOut(numbers_where(stretch, keep), weight, y, {"residual": residuals})
 
 
 def _vector(equations: NormalEquations, solution: Array) -> Array:

@@ -36,7 +36,7 @@ from certifit.inference.least_squares import EPSILON, Convention, Inference
 from certifit.inference.summary import data_frame
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares
-from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.runtime import core, in_order, n_threads, one_blas_thread
 from certifit.statistics import double_double as dd
 from certifit.statistics.gram import Scaling
 
@@ -197,7 +197,7 @@ def _piece_rows(block_rows: int, n_columns: int) -> int:
 
 
 def _of_stretch(stretch: Block, frame: Frame, fit: Inference) -> Influence:
-    return Influence.joined([_measured(block, frame, fit) for block in frame.pieces(stretch)])
+    return Influence.joined(list(in_order(partial(_measured, frame=frame, fit=fit), frame.pieces(stretch))))
 
 
 def _measured(block: Block, frame: Frame, fit: Inference) -> Influence:

@@ -27,7 +27,7 @@ from certifit.inference.least_squares import Inference, Kind
 from certifit.models.least_squares.influence import Frame, SeenRows
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares
-from certifit.runtime import one_blas_thread
+from certifit.runtime import in_order, one_blas_thread
 
 Covariance = Literal["nonrobust", "HC0", "HC1", "HC2", "HC3"]
 POWERS = {"HC0": 0, "HC1": 0, "HC2": 1, "HC3": 2}
@@ -219,7 +219,7 @@ def _rows(shown: tuple[int, ...], count: int) -> str:
 
 
 def _of_stretch(stretch: Block, frame: Frame, pull: Pull) -> Meat:
-    return tree_sum(_meat(block, frame, pull) for block in frame.pieces(stretch))
+    return tree_sum(in_order(partial(_meat, frame=frame, pull=pull), frame.pieces(stretch)))
 
 
 @one_blas_thread
