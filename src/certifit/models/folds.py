@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +27,7 @@ from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.models.least_squares.fold_path import FoldPath
 from certifit.models.least_squares.influence import LeftOut, LeftOutFits
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.runtime import core, n_threads
+from certifit.runtime import core, n_threads, suited_map
 from certifit.statistics.loss_sums import HeldOut, joined_by_split
 from certifit.statistics.moments import row_sums
 
@@ -315,23 +316,26 @@ class _RowSums:
     block_rows: int
 
     def __call__(self, stretch: Block) -> Array:
-        sums = np.zeros((len(self.sets), len(self.states) + 1, self.splits.n_splits))
         cells = self.splits.cells.of(stretch)
-        for s in range(self.splits.n_splits):
-            times = np.array([np.append(table[s], 0.0)[cells] for table in self.sets])  # NO_CELL is the last
-            counted = counted_rows(stretch, times, self.is_coded)
-            if counted is None:
+        of_split = partial(self._of_split, stretch, cells)
+        return np.stack(list(suited_map(stretch.n_rows)(of_split, range(self.splits.n_splits))), axis=-1)
+
+    def _of_split(self, stretch: Block, cells: Array, split: int) -> Array:
+        sums = np.zeros((len(self.sets), len(self.states) + 1))
+        times = np.array([np.append(table[split], 0.0)[cells] for table in self.sets])  # NO_CELL is the last
+        counted = counted_rows(stretch, times, self.is_coded)
+        if counted is None:
+            return sums
+        sums[:, -1] = self._summed(counted, None, stretch)
+        known: MappedRows = {}
+        for c, states in enumerate(self.states):
+            state = states[split]
+            if state is None:
+                sums[:, c] = np.nan
                 continue
-            sums[:, -1, s] = self._summed(counted, None, stretch)
-            known: MappedRows = {}
-            for c, states in enumerate(self.states):
-                state = states[s]
-                if state is None:
-                    sums[:, c, s] = np.nan
-                    continue
-                with np.errstate(over="ignore", invalid="ignore"):
-                    values = self.metric(counted.y, state.predicted(counted.rows, known))
-                sums[:, c, s] = self._summed(counted, values, stretch)
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = self.metric(counted.y, state.predicted(counted.rows, known))
+            sums[:, c] = self._summed(counted, values, stretch)
         return sums
 
     def _summed(self, counted: CountedRows, values: Array | None, stretch: Block) -> Array:
@@ -352,7 +356,7 @@ class _HeldOutRows:
     is_coded: bool
 
     def __call__(self, stretch: Block) -> list[HeldOut]:
-        return [self._of_split(stretch, split) for split in range(self.splits.n_splits)]
+        return list(suited_map(stretch.n_rows)(partial(self._of_split, stretch), range(self.splits.n_splits)))
 
     def _of_split(self, stretch: Block, split: int) -> HeldOut:
         counted = counted_rows(stretch, self.splits.validated(stretch, split)[None, :], self.is_coded)

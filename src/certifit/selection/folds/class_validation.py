@@ -39,7 +39,7 @@ from certifit.models.folds import (
     block_where,
     counted_rows,
 )
-from certifit.runtime import one_blas_thread
+from certifit.runtime import one_blas_thread, suited_map
 from certifit.selection.folds.fold_scores import PredictedClasses, PredictedMargins
 from certifit.selection.folds.metrics import (
     METRICS,
@@ -426,8 +426,12 @@ class _Predict:
         if self.known is not None:
             return self.known[stretch.first_row : stretch.first_row + stretch.n_rows]
         log_proba = np.empty((stretch.n_rows, self.n_classes))
-        for s in np.unique(split[split >= 0]).tolist():
+
+        def predict(s: int) -> None:
             log_proba[split == s] = self.models[s].predicted(block_where(stretch, split == s))
+
+        for _ in suited_map(stretch.n_rows)(predict, np.flatnonzero(np.bincount(split[split >= 0])).tolist()):
+            pass
         return log_proba
 
     def _split_of(self, stretch: Block) -> Array:
