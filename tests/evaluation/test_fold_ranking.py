@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certifit.evaluation.metrics.ranking import SHARED_ROWS, fold_effects, fold_pairs, fold_roc, roc_auc_score
-from certifit.evaluation.metrics.rows import scored_rows
+from certifit.evaluation.metrics.rows import ScoredRows, each_fold, scored_rows
 from certifit.evaluation.pictures.roc_and_precision import RocCurveDisplay
 
 
@@ -145,3 +145,11 @@ def test_noise_is_covered_where_all_scores_together_are_not():
         together.append(float(roc_auc_score(y, scores, interval=None)))
     assert covered >= 0.92 * 200 and abs(np.mean(areas) - 0.5) < 0.02
     assert np.mean(together) < 0.45
+
+
+@pytest.mark.parametrize("labels", [[3, -1, 3, 7, -1], [True, False, True, True, False], ["b", "a", "b", "b", "c"]])
+def test_rows_of_folds_are_in_order_whatever_the_labels(labels):
+    folds = np.array(labels)
+    rows = ScoredRows(scores=np.arange(5.0), labels=np.ones(5), weight=None, pos_label=1)
+    for label, (places, part) in zip(np.unique(folds), each_fold(rows, folds), strict=True):
+        assert places.tolist() == np.flatnonzero(folds == label).tolist() == part.scores.tolist()

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 
 import certifit as cf
+from certifit.data.source import Memory
 from certifit.models.glm.fold_solver import FoldLosses
 from certifit.selection.folds.engine import _refitted, has_sums, offered_scores
 from certifit.selection.folds.metrics import own_scoring
@@ -288,3 +289,9 @@ def test_files_and_dask_give_the_bits_of_arrays(kind, problem, rng, tmp_path):
     for other in results[1:]:
         for k in range(4):
             assert other[f"split{k}_test_score"].tobytes() == results[0][f"split{k}_test_score"].tobytes()
+
+
+@pytest.mark.parametrize(("n_rows", "n_columns", "shares"), [(9, 200, True), (20_000, 500, True), (60_000, 500, False)])
+def test_folds_of_many_columns_share_passes_up_to_a_number_of_products(n_rows, n_columns, shares):
+    rows = Memory(np.broadcast_to(0.0, (n_rows, n_columns)), np.zeros(n_rows))
+    assert cf.PoissonRegressor().shares_folds(rows, 0) is shares

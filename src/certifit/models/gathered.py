@@ -76,9 +76,12 @@ def column_spreads(X: Array, shares: Array, centred: bool = True) -> Array:
 
 def is_wide(source: Source) -> bool:
     """Whether there are many columns, and more than rows: then products of rows are fewer than those of columns."""
-    if source.n_features <= FEW_COLUMNS:
-        return False
-    return int(source.remembered("number of rows", lambda: source.narrow().reduce(_n_rows))) < source.n_features
+    return source.n_features > FEW_COLUMNS and row_count(source) < source.n_features
+
+
+def row_count(source: Source) -> int:
+    """The number of rows: one pass, once per source."""
+    return int(source.remembered("number of rows", lambda: source.narrow().reduce(_n_rows)))
 
 
 def _n_rows(stretch: Block) -> int:

@@ -28,9 +28,8 @@ it. The interval is that of `ranked_area`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,11 +49,18 @@ from certifit.evaluation.metrics.auc_intervals import (
     student_quantile,
 )
 from certifit.evaluation.metrics.intervals import HELD_OUT, Estimate, check_level, interval_words
-from certifit.evaluation.metrics.rows import ScoredRows, check_lengths, column, plain_one, score_column, scored_rows
+from certifit.evaluation.metrics.rows import (
+    ScoredRows,
+    check_lengths,
+    column,
+    each_fold,
+    plain_one,
+    score_column,
+    scored_rows,
+)
 from certifit.runtime import core, n_threads
 
 SHARED_ROWS = 1.7  # how much larger the variance is because fold models share training rows; by simulation
-MOST_COUNTED = 65_535  # the largest label up to which labels are counted rather than sorted
 OUT_OF_FOLD = (
     "approximate: every row was predicted by a model that did not see it, but these models share training rows"
 )
@@ -129,29 +135,6 @@ def fold_pairs(rows: ScoredRows, folds: Any) -> FoldPairs:
     table = np.array(sizes, dtype=np.int64).reshape(-1, 2)
     both = (float(squares[0]), float(squares[1])), (float(sums[0]), float(sums[1]))
     return FoldPairs(right, pairs, n_left_out, table, *both, rows.weight is not None)
-
-
-def each_fold(rows: ScoredRows, folds: Any) -> Iterator[tuple[Array, ScoredRows]]:
-    """Places and rows of every fold, in the order of the folds' labels; of one class or of both."""
-    labels = column(folds, "folds")
-    if len(labels) != len(rows.labels):
-        raise ValueError(f"folds has {len(labels)} rows but the scores have {len(rows.labels)}.")
-    place = _places(labels)
-    order = np.argsort(place, kind="stable")
-    ends = np.concatenate([[0], np.cumsum(np.bincount(place))])
-    for begin, end in pairwise(ends):
-        fold_rows = order[begin:end]
-        weight = None if rows.weight is None else rows.weight[fold_rows]
-        yield fold_rows, replace(rows, scores=rows.scores[fold_rows], labels=rows.labels[fold_rows], weight=weight)
-
-
-def _places(labels: Array) -> Array:
-    """The place of every label among the sorted ones, in as few bytes as it takes: NumPy sorts those by counting."""
-    if labels.dtype.kind in "iu" and len(labels) and labels.min() >= 0 and labels.max() <= MOST_COUNTED:
-        place = (np.cumsum(np.bincount(labels) > 0) - 1)[labels]
-    else:
-        place = np.unique(labels, return_inverse=True)[1].ravel()
-    return place.astype(np.min_scalar_type(int(place.max(initial=0))))
 
 
 def fold_auc(rows: ScoredRows, folds: Any, level: float) -> Estimate:

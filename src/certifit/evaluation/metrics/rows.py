@@ -6,8 +6,9 @@ Rows with a score and one of two labels, checked and in the form that the compil
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -282,3 +283,26 @@ def _weighty(scores: Array, labels: Array, weight: Array) -> tuple[Array, Array,
         raise ValueError(f"Every {lost} row has weight 0. Ranks need rows of both classes.")
     _, exponent = np.frexp(weight.max())
     return scores, labels, np.ascontiguousarray(np.ldexp(weight, -int(exponent)))
+
+
+def each_fold(rows: ScoredRows, folds: Any) -> Iterator[tuple[Array, ScoredRows]]:
+    """Places and rows of every fold, in the order of the folds' labels; of one class or of both."""
+    labels = column(folds, "folds")
+    if len(labels) != len(rows.labels):
+        raise ValueError(f"folds has {len(labels)} rows but the scores have {len(rows.labels)}.")
+    place = _small_places(labels)
+    order = np.argsort(place, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(place))])
+    for begin, end in pairwise(ends):
+        fold_rows = order[begin:end]
+        weight = None if rows.weight is None else rows.weight[fold_rows]
+        yield fold_rows, replace(rows, scores=rows.scores[fold_rows], labels=rows.labels[fold_rows], weight=weight)
+
+
+def _small_places(values: Array) -> Array:
+    """The place of every value among the sorted ones, in as few bytes as it takes: NumPy sorts those by counting."""
+    if len(values) and values.dtype.kind in _WHOLE and (offset := _offset(values)) is not None:
+        place = (np.cumsum(np.bincount(offset[1]) > 0) - 1)[offset[1]]
+    else:
+        place = np.unique(values, return_inverse=True)[1].ravel()
+    return place.astype(np.min_scalar_type(int(place.max(initial=0))))

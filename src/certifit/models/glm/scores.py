@@ -28,6 +28,7 @@ from certifit.minimise.row_pass import RowState as PassState
 from certifit.minimise.steps import full_row
 from certifit.minimise.stochastic import SGD
 from certifit.models.folds import EachRow, FoldStates, FoldWeights, Grid, MeanState, Rounds, RowState
+from certifit.models.gathered import row_count
 from certifit.models.glm.certificate import CLAIM, GlmCertificate, certify
 from certifit.models.glm.folds import default_alphas, score_folds
 from certifit.models.glm.inference import GlmInferenceMethods
@@ -180,7 +181,9 @@ def start_weights(start: Start, n_scores: int, n_columns: int, fit_intercept: bo
 
 TOL = 1e-8
 LEAST_SHARE = 1e-3  # of the largest alpha of a path
-MOST_SHARED_COLUMNS = 200
+MOST_SHARED_COLUMNS = 200  # beyond, fits of folds share their passes up to a number of products
+MOST_SHARED_PRODUCTS = 2e10
+FACTORS = 100  # of a Hessian, in all folds together: each costs as much as its products of as many rows as columns
 STOCHASTIC_TOL = 1e-3  # steps after single rows end near the minimum, not at it
 
 
@@ -209,7 +212,8 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
 
     def shares_folds(self, source: Source, n_classes: int) -> bool:
         """Whether all candidates together cost less than refits of some: a Hessian per split, not of many columns."""
-        return source.n_features <= MOST_SHARED_COLUMNS
+        d = float(source.n_features)
+        return d <= MOST_SHARED_COLUMNS or (row_count(source) + FACTORS * d) * d**2 <= MOST_SHARED_PRODUCTS
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits of all candidates to the training rows of all splits, a path for all of them at once."""

@@ -22,7 +22,6 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source, rows_where
@@ -453,5 +452,7 @@ class Program:
 
 def _linprog(cost: Array, upper: Any, upper_right: Any, equal: Any, right: Any, limits: list[Any]) -> Any:
     """The solution of a linear program; None where there is none within the solver's tolerance."""
+    from scipy.optimize import linprog  # slow to import, and few fits need it
+
     solved = linprog(cost, upper, upper_right, equal, right, limits, method="highs-ds")
     return solved if solved.status == 0 else None

@@ -425,13 +425,11 @@ class _Predict:
     def _log_proba(self, stretch: Block, split: Array) -> Array:
         if self.known is not None:
             return self.known[stretch.first_row : stretch.first_row + stretch.n_rows]
-        log_proba = np.empty((stretch.n_rows, self.n_classes))
-
-        def predict(s: int) -> None:
-            log_proba[split == s] = self.models[s].predicted(block_where(stretch, split == s))
-
-        for _ in suited_map(stretch.n_rows)(predict, np.flatnonzero(np.bincount(split[split >= 0])).tolist()):
-            pass
+        used, log_proba = np.unique(split[split >= 0]).tolist(), np.empty((stretch.n_rows, self.n_classes))
+        suited = suited_map(stretch.n_rows)
+        parts = suited(lambda s: self.models[s].predicted(block_where(stretch, split == s)), used)
+        for s, part in zip(used, parts, strict=True):
+            log_proba[split == s] = part
         return log_proba
 
     def _split_of(self, stretch: Block) -> Array:
