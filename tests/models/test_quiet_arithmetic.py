@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -53,3 +55,15 @@ def test_spreads_of_light_rows_alone_are_not_proven_and_warn_of_nothing(rng):
     X[:4] = 0.0
     with pytest.warns(ConvergenceWarning, match="NOT certified"):
         assert not cf.PCA(standardize=True).fit(X, None, weight).certificate_.holds
+
+
+def test_a_column_that_nothing_pulls_or_tells_apart_makes_long_ways_and_no_warning():
+    """The column is constant, and its pull in units of 1e150 next to none: the squares of such ways overflow."""
+    for seed in range(4, 8):
+        rng = np.random.default_rng(seed)
+        weight, y = 10.0 ** rng.uniform(-27, 14, 4), rng.normal(size=4)
+        model = cf.HuberRegressor(alpha=0.01, standardize=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(np.full((4, 1), 1e150), y, weight)
+        assert model.rank_ == 0

@@ -142,6 +142,17 @@ def test_a_column_that_varies_in_rows_of_no_weight_to_speak_of_is_not_called_con
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("light", [1e-18, 1e-25])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_variances_that_float64_sums_lose_altogether_are_summed_again_in_more_digits(light):
+    """The spreads of light rows about a heavy one: float64 sums of squares say that there are none."""
+    model = cf.PCA(ddof=0).fit(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]), None, np.array([1.0, light, light]))
+    golden = (3 + np.array([1.0, -1.0]) * np.sqrt(5.0)) / 2  # of the matrix (2, -1; -1, 1)
+    np.testing.assert_allclose(model.explained_variance_, golden * light, rtol=1e-6)
+    assert model.explained_variance_ratio_.sum() == pytest.approx(1)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_variance_where_there_is_none_is_infinitely_far_off():
     X = np.ones((5, 2))
     model = cf.PCA(1, ddof=0).fit(X)

@@ -400,7 +400,8 @@ def _line(task: HuberTask, at: Point, way: Direction, steps: Array, free: bool) 
     line = task.source.reduce(moved)
     pull, change, total = task.pull(at.scale), way.step[1:], task.gram.sum_weight
     weights = at.weights + steps[:, None] * change
-    values = line.values + np.square(weights) @ pull / 2
+    with np.errstate(over="ignore"):  # next to no pull makes long ways; of those beyond float64 the value is infinite
+        values = line.values + (weights * (pull * weights)).sum(axis=1) / 2
     slopes = line.slopes + weights @ (pull * change)
     if free:
         values = values + total * (at.scale + steps * way.scale) / 2

@@ -165,7 +165,7 @@ class ColumnVariance(VarianceTask):
         self.source, self.center, self.standardize, self.ddof = source, center, standardize, ddof
         self._set(gram(source, centred=center))
         cancels = standardize and not (self._sure & (self._spread > 0)).all()  # standard deviations
-        if cancels or 0 != self.total <= 2 * self.error:
+        if cancels or self.total <= 2 * self.error > 0:
             self.refine()
         self._refuse_range()
 
@@ -244,8 +244,10 @@ class ColumnVariance(VarianceTask):
             self.error += 4 * UNIT * float(np.sqrt(size * max(self.total, 0.0)))
         self.noise = DEPENDENT * float(np.sqrt(max(self.total, 0.0))) + entries
         self.error += (16 * UNIT + self._scale_error(about, rounding)) * abs(self.total)
+        if self.total <= 0:  # what is left of the matrix is rounding
+            self.matrix, self.total = np.zeros((d, d)), 0.0
         if self._constant.all():
-            self.matrix, self.total, self.error = np.zeros((d, d)), 0.0, 0.0
+            self.error = 0.0
 
     def _constant_columns(self, about_shift: Array) -> Array:
         """Columns that are centred and do not vary: their entries have no rounding that hides what others vary.
