@@ -184,6 +184,26 @@ def test_more_columns_than_rows_and_a_file(tmp_path):
         assert not cf.verify(again, X, y)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_verify_refuses_a_coefficient_moved_by_a_ten_thousandth(loss, rng):
+    """The gap stays below the tolerance: what refuses it is that more than rounding was added to the claim."""
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] > 0.5 * rng.normal(size=60)
+    model = cf.LinearSVC(0.05, loss, tol=1e-3).fit(X, y)
+    assert cf.verify(model, X, y)
+    model.coef_ = model.coef_ * [1.0001, 1.0, 1.0]
+    result = cf.verify(model, X, y)
+    assert result.certificate.value < 1e-3 and not result
+
+
+def test_what_one_method_cannot_solve_another_one_proves():
+    """Products of these rows are 1e40, of which the interior point method makes nothing."""
+    X, y = rows(5, 2)
+    for solver in ("auto", "coordinate"):
+        model = cf.LinearSVC(1.0, "hinge", solver=solver).fit(1e20 * X, y)
+        assert model.certificate_.holds and cf.verify(model, 1e20 * X, y)
+
+
 def test_what_a_loss_cannot_be_solved_by_is_refused():
     X, y = rows(20, 2)
     with pytest.raises(ValueError, match="solver='sgd' does not solve loss='squared_hinge'"):

@@ -8,12 +8,14 @@ whatever that gave. How they were found is no part of the proof.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.models.linear_svm.dual import best_multipliers
 from certifit.models.linear_svm.task import BLOCK_ROWS, LinearState, LinearTask
-from certifit.models.svm.certificate import Judged, MarginCertificate, Values, joined, judge
+from certifit.models.svm.certificate import Judged, MarginCertificate, Outside, Values, joined, judge
 from certifit.models.svm.task import Machine
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import UNIT
@@ -32,12 +34,19 @@ def judge_machine(task: LinearTask, state: LinearState, p: int, tolerance: float
     machine = task.machines[p]
     w, b = task.seen(state, p)
     z = task.scores(w)
-    a = multipliers_of(task, p, 1 - machine.sign * (z + b), tolerance)
+    v = 1 - machine.sign * (z + b)
+    a = multipliers_of(task, p, v, tolerance)
     sizes, length = np.sqrt(task.squares), float(np.linalg.norm(w))
     moved = float(np.abs(state.coef[p]) @ np.abs(task.centre)) + abs(float(state.intercepts[p]))
     off = (task.most_entries + 16) * UNIT * (sizes * length + moved)
     at = Values(z, off, _square(w), sizes)
-    return judge(machine, a, _apart(task, machine, w, a, sizes), at, b)
+    apart = _apart(task, machine, w, a, sizes)
+    if task.names_multipliers:  # by slacks that are rounded
+        most = machine.slack.slope(machine.bound, v + off + 4 * UNIT * (np.abs(v) + 2)) - a
+        apart = replace(apart, rounding=apart.rounding + float(most @ sizes), unbalanced=float(most.sum()))
+    judged = judge(machine, a, apart, at, b)
+    # What the multipliers of another solver than that of the fit lack is no change of the weights.
+    return replace(judged, rounding=judged.rounding + task.left[p])
 
 
 def multipliers_of(task: LinearTask, p: int, v: Array, tolerance: float) -> Array:
@@ -47,7 +56,8 @@ def multipliers_of(task: LinearTask, p: int, v: Array, tolerance: float) -> Arra
         return machine.slack.slope(machine.bound, v)
     known = task.witness[p]
     if known is None:
-        known = task.witness[p] = best_multipliers(task, p, tolerance)
+        known, task.left[p] = best_multipliers(task, p, tolerance)
+        task.witness[p] = known
     return known
 
 
@@ -57,9 +67,10 @@ def _square(w: Array) -> tuple[float, float]:
     return square * (1 - unit), square * (1 + unit)
 
 
-def _apart(task: LinearTask, machine: Machine, w: Array, a: Array, sizes: Array) -> float:
-    """A bound on | w - sum_i y_i a_i x_i |."""
+def _apart(task: LinearTask, machine: Machine, w: Array, a: Array, sizes: Array) -> Outside:
+    """w - sum_i y_i a_i x_i."""
     total = task.sums(machine.sign * a)[0][:-1]
     unit = (min(len(a), BLOCK_ROWS) + len(a) / BLOCK_ROWS + 16) * UNIT
     size = float(np.linalg.norm(w)) + float(a @ sizes)
-    return float(np.linalg.norm(w - total)) * (1 + len(w) * UNIT) + unit * size * (1 + len(a) * UNIT)
+    rounding = unit * size * (1 + len(a) * UNIT)
+    return Outside(float(np.linalg.norm(w - total)) * (1 + len(w) * UNIT) + rounding, rounding)

@@ -85,9 +85,10 @@ def provable(task: LinearTask, machine: Machine, point: Point) -> Point:
     return replace(point, dual=point_of(task, machine, machine.slack.slope(machine.bound, v)).dual)
 
 
-def best_multipliers(task: LinearTask, p: int, tolerance: float) -> Array:
-    """Multipliers of a machine whose gap is well below the tolerance, where that can be reached."""
-    return solve_dual(task, p, "auto", tolerance, MOST_EPOCHS).a
+def best_multipliers(task: LinearTask, p: int, tolerance: float) -> tuple[Array, float]:
+    """Multipliers of a machine and their gap, well below the tolerance where that can be reached, in units of alpha."""
+    best = solve_dual(task, p, "auto", tolerance, MOST_EPOCHS)
+    return best.a, max(best.objective - best.dual, 0.0)
 
 
 def has_small_system(task: LinearTask) -> bool:
@@ -103,6 +104,8 @@ def solve_dual(task: LinearTask, p: int, method: str, tolerance: float, most: in
     is_small = task.n_points <= SMALL
     if method == "interior-point" or (method == "auto" and can_step and is_small):
         best = interior_point(task, machine, CLOSE * tolerance, min(most, MOST_STEPS), told)
+        if method == "auto" and not best.gap <= tolerance / 2:
+            best = max(best, descend(task, machine, ENOUGH * tolerance, most, told), key=lambda x: -x.gap)
     else:
         kind = "sparse" if sp.issparse(task.X) else "dense"
         first = min(most, FIRST_EPOCHS[kind]) if method == "auto" and can_step else most

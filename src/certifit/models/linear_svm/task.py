@@ -54,7 +54,8 @@ class LinearRun(Run[LinearState]):
 class LinearTask:
     """Rows in memory, and the machines that are fitted to them, each by itself.
 
-    witness: multipliers of each machine that a solver left for the proof; None where none did.
+    witness: multipliers of each machine that a solver left for the proof; None where none did. left: the gap of those
+    that the proof had to find by itself, in units of alpha.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class LinearTask:
         machines = class_machines(codes_of(block), share / self.alpha, n_classes, "one-vs-rest", has_intercept)
         self.machines: tuple[Machine, ...] = tuple(replace(machine, slack=slack) for machine in machines)
         self.witness: list[Array | None] = [None] * len(self.machines)
+        self.left = [0.0] * len(self.machines)
 
     def on(self, X: Array) -> LinearTask:
         """The same machines on other columns of the same rows."""

@@ -94,19 +94,38 @@ class Values:
     sizes: Array
 
 
-def judge(machine: Machine, multipliers: Array, outside: float, at: Values, intercept: float) -> Judged:
-    """The gap of f and b with these multipliers. outside: a bound on |f - sum_t sign_t a_t k(x_t, .)| as they are."""
+@dataclass(frozen=True)
+class Outside:
+    """What of f multipliers do not make: a bound on its norm, and on how much of it is rounding of what they make.
+
+    unbalanced: how far rounding can have moved the sum of sign_t a_t from 0, beside that of the multipliers themselves.
+    """
+
+    most: float
+    rounding: float
+    unbalanced: float = 0.0
+
+    @property
+    def beyond_rounding(self) -> float:
+        """What rounding does not explain."""
+        return max(self.most - self.rounding, 0.0)
+
+
+def judge(machine: Machine, multipliers: Array, outside: Outside, at: Values, intercept: float) -> Judged:
+    """The gap of f and b with these multipliers. outside: of f, what they do not make as they are."""
     row, sign, bound, slack = machine.row, machine.sign, machine.bound, machine.slack
     f = at.f[row] - machine.target
     v = -sign * (f + intercept)
     off = at.off[row] + 4 * UNIT * (np.abs(at.f[row]) + np.abs(machine.target) + abs(intercept))
     a = np.clip(multipliers, 0.0, slack.most(bound) * (1 - BOX))
     changed = np.abs(multipliers - a)
-    removed, cost = np.zeros(len(a)), 0.0
+    removed, cost, share = np.zeros(len(a)), 0.0, 0.0
     if machine.has_intercept:
-        removed, cost = _unbalanced(machine, a, np.abs(v) + off + slack.met(bound, a))
-    apart = (outside + float((changed + removed) @ at.sizes[row])) * (1 + SAFETY)
+        removed, cost, share = _unbalanced(machine, a, np.abs(v) + off + slack.met(bound, a), outside.unbalanced)
+    sizes = at.sizes[row]
+    apart = (outside.most + float((changed + removed) @ sizes)) * (1 + SAFETY)
     square = apart * apart  # infinite where it leaves float64, which a power of Python refuses
+    beyond = outside.beyond_rounding + (1 - share) * float(removed @ sizes)
 
     exact = slack.bracket(bound, a, v)
     terms = np.maximum(slack.bracket(bound, a, v - off), slack.bracket(bound, a, v + off))
@@ -115,24 +134,28 @@ def judge(machine: Machine, multipliers: Array, outside: float, at: Values, inte
     faint = TINY * np.count_nonzero(is_product & (terms < TINY))
     lost = (len(a) + 4) * UNIT * float(terms.sum()) + faint
     gap = float(terms.sum()) + lost + cost + square / 2
-    rounding = float((terms - exact).sum()) + lost + cost + square / 2
+    rounding = float((terms - exact).sum()) + lost + share * cost + (square - beyond * beyond) / 2
     low = at.norm[0] / 2 + float(slack.cost(bound, v - off).sum())
     high = at.norm[1] / 2 + float(slack.cost(bound, v + off).sum()) + faint
     return Judged(max(gap, 0.0), max(rounding, 0.0), (low, high), *_conditions(machine, multipliers, v))
 
 
-def _unbalanced(machine: Machine, a: Array, most: Array) -> tuple[Array, float]:
-    """What has to be taken from multipliers of the heavier sign to make the sum 0, and what that costs at most."""
+def _unbalanced(machine: Machine, a: Array, most: Array, rounding: float) -> tuple[Array, float, float]:
+    """What has to be taken from multipliers of the heavier sign to make the sum 0, and what that costs at most.
+
+    At last the share of it that rounding explains: of the multipliers, and of what they were made from.
+    """
     excess = math.fsum((machine.sign * a).tolist())
     removed = np.zeros(len(a))
     if excess == 0:
-        return removed, 0.0
+        return removed, 0.0, 0.0
+    share = min((BOX * float(a.sum()) + rounding) / abs(excess), 1.0)
     heavy = np.flatnonzero((machine.sign > 0) == (excess > 0))
     heavy = heavy[np.argsort(-a[heavy], kind="stable")]
     before = np.concatenate([[0.0], np.cumsum(a[heavy])[:-1]])
     removed[heavy] = np.clip(abs(excess) * (1 + 4 * UNIT) - before, 0.0, a[heavy])
     removed *= 1 + (len(heavy) + 8) * UNIT  # for the sums before it
-    return removed, float(removed @ most) * (1 + SAFETY)
+    return removed, float(removed @ most) * (1 + SAFETY), share
 
 
 def _conditions(machine: Machine, multipliers: Array, v: Array) -> tuple[float, tuple[int, int, int]]:
@@ -194,7 +217,7 @@ def judge_values(
     matched: Matched | None = None,
     *,
     is_near: bool = False,
-) -> tuple[Values, Array, float]:
+) -> tuple[Values, Array, Outside]:
     """f of a machine, the multipliers of its variables, and a bound on what of f they do not make.
 
     is_near: of the only machine, whose f is in float64 only where the gap hangs on it.
@@ -204,7 +227,7 @@ def judge_values(
     bounds = machine.bound[np.isfinite(machine.bound)]
     needed = tolerance / max(float(bounds.sum()), 1.0)
 
-    def made(f: Array) -> tuple[Array, float]:
+    def made(f: Array) -> tuple[Array, Outside]:
         return _multipliers(machine, c, matched, f, task.sizes, b)
 
     if is_near:
@@ -246,7 +269,7 @@ def certify_arrays(
     sizes = np.sqrt(np.maximum(kernel.diagonal(X), 0.0))
     off = _rounding(np.abs(c), sizes, sizes) + kernel.error_times(X, X, np.abs(c))
     at = Values(f, off, _norm(c, f, off), sizes)
-    return joined([judge(machine, multipliers, 0.0, at, intercept)], [machine.null], tolerance)
+    return joined([judge(machine, multipliers, Outside(0.0, 0.0), at, intercept)], [machine.null], tolerance)
 
 
 def assumption_of(task: MarginTask) -> str:
@@ -333,7 +356,7 @@ def row_keys(X: Array) -> Array:
 
 def _multipliers(
     machine: Machine, c: Array, matched: Matched, f: Array, sizes: Array, intercept: float
-) -> tuple[Array, float]:
+) -> tuple[Array, Outside]:
     """Multipliers of the variables that make the coefficients of the points, and a bound on what is left of f.
 
     Rows with the same numbers share a coefficient: those of larger slack are filled first.
@@ -352,8 +375,10 @@ def _multipliers(
     bound = np.where(np.isfinite(machine.bound), machine.bound, wanted)[order]
     a[order] = _filled(wanted[order], bound, 2 * group[order] + is_up[order])
     made = np.stack([np.bincount(group[side], a[side], n) for side in (is_up, ~is_up)])
-    left = np.where(total == made, 0.0, np.abs(total - made) + 4 * UNIT * total)
-    return a, (outside + float(left.sum(axis=0) @ sizes)) * (1 + SAFETY)
+    summed = np.where(total == made, 0.0, 4 * UNIT * total)
+    left = np.where(total == made, 0.0, np.abs(total - made) + summed)
+    most = (outside + float(left.sum(axis=0) @ sizes)) * (1 + SAFETY)
+    return a, Outside(most, min(BOX * float(total.sum(axis=0) @ sizes), most))
 
 
 def _filled(wanted: Array, bound: Array, key: Array) -> Array:

@@ -85,12 +85,12 @@ def certify_hard(task: MarginTask, state: MarginState, tolerance: float) -> Hard
     excess = abs(math.fsum((machine.sign * multipliers).tolist())) if machine.has_intercept else 0.0
     reach = float(at.sizes[machine.row].max(initial=0.0))
     size = math.sqrt(at.norm[1]) * (1 + SAFETY)
-    of_dual = size + outside + excess * (1 + 4 * UNIT) * reach
+    of_dual = size + outside.most + excess * (1 + 4 * UNIT) * reach
     total = (float(multipliers.sum()) * (1 - (len(multipliers) + 4) * UNIT)) - excess
     share = least * total / (size * of_dual) if size > 0 and least > 0 else 0.0
     value = (1 - share) if share > 0 else math.inf
     margin = least / size if size > 0 and least > 0 else 0.0
-    rounding = (float(off.max(initial=0.0)) / max(least, TINY) + outside / max(size, TINY)) * 2 + SAFETY
+    rounding = (float(off.max(initial=0.0)) / max(least, TINY) + outside.rounding / max(size, TINY)) * 2 + SAFETY
     v = 1 - margins
     violation = np.where(multipliers > 0, np.abs(v), np.maximum(v, 0.0))
     is_zero = multipliers == 0
