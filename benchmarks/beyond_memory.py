@@ -2,7 +2,7 @@
 
     python benchmarks/beyond_memory.py [--rows 10000000] [--columns 20] [--rounds 50] [--limit 256] [--folder DIR]
         [--model boosting | tree | regression-tree | forest] [--place file | dask | memory] [--trees 10] [--depth 8]
-        [--workers 2] [--worker-memory 1GB]
+        [--workers 2] [--worker-memory 2GB]
 
 file: read in passes under certifit.memory(limit MB); dask: the same on a LocalCluster, whose workers hold the rows;
 memory: the rows in an array, to compare the digest with. All give the same digest. Peaks are of the process that fits,
@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=8)
     parser.add_argument("--place", choices=["file", "dask", "memory"], default="file")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--worker-memory", default="1GB")
+    parser.add_argument("--worker-memory", default="2GB")
     asked = parser.parse_args()
     import certifit as cf
 

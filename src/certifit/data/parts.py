@@ -49,6 +49,10 @@ class Part:
         """Rows of this part."""
         return len(next(iter(self.arrays.values())))
 
+    def __sizeof__(self) -> int:
+        """Bytes of all arrays: Dask's measure of what a worker holds, and of what moving a part costs."""
+        return sum(array.nbytes for array in self.arrays.values())
+
 
 @dataclass(frozen=True)
 class PartPlan:

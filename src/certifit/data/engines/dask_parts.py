@@ -1,13 +1,18 @@
 """Rows in parts that the workers of Dask hold: they are dealt out, merged and cut where they are.
 
-The process that fits sees what f gives of a part, never the rows: histograms, sums, numbers of rows.
+The process that fits sees what f gives of a part, never the rows: histograms, sums, numbers of rows. A task has a group
+of consecutive parts: a fit goes over the rows some twenty times per tree, and a task of Dask's costs what the work on a
+part does.
 """
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import accumulate
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,7 +21,9 @@ from certifit.data.columns import Array
 from certifit.data.parts import Arrays, Carry, Part, PartPlan, Parts, Result
 from certifit.runtime import threads
 
-_TASKS_AT_ONCE = 64
+_GROUPS_OF_THREAD = 2
+_PARTS_OF_GROUP = 16  # at most: what f gives of them is sent at once
+_GROUPS_AT_ONCE = 64 // _PARTS_OF_GROUP
 
 
 class Aligned:
@@ -47,10 +54,10 @@ def shared_task(f: Callable[..., Any]) -> Any:
 
 
 class DaskParts(Parts):
-    """Parts as tasks whose results are kept by the workers."""
+    """Groups of parts as tasks whose results are kept by the workers."""
 
-    def __init__(self, tasks: list[Any], n_rows: int) -> None:
-        self.tasks, self.n_rows = tasks, n_rows
+    def __init__(self, groups: list[Any], n_rows: int) -> None:
+        self.groups, self.n_rows = groups, n_rows
 
     @classmethod
     def built(cls, stretches: list[Any], plan: PartPlan) -> DaskParts:
@@ -63,13 +70,14 @@ class DaskParts(Parts):
         ranges = [delayed(_merged)(shared, *[one[number] for one in dealt]) for number in range(plan.n_ranges)]
         ranges = list(persist(*ranges))
         ends = [0, *accumulate(compute(*[delayed(_n_rows)(rows) for rows in ranges]))]
-        parts = []
-        for begin in range(0, ends[-1], plan.part_rows):
-            end = min(begin + plan.part_rows, ends[-1])
+        group_rows = plan.part_rows * _parts_of_group(-(-ends[-1] // plan.part_rows))
+        groups = []
+        for begin in range(0, ends[-1], group_rows):
+            end = min(begin + group_rows, ends[-1])
             first, last = bisect_right(ends, begin) - 1, bisect_left(ends, end)
             cuts = [(max(begin - start, 0), end - start) for start in ends[first:last]]
-            parts.append(delayed(_cut)(begin, cuts, *ranges[first:last]))
-        return cls(list(persist(*parts)), ends[-1])
+            groups.append(delayed(_cut)(begin, plan.part_rows, cuts, *ranges[first:last]))
+        return cls(list(persist(*groups)), ends[-1])
 
     def map(self, f: Callable[[Part], Result], reads: Sequence[str]) -> Iterator[Result]:
         """f of every part, in their order, computed by the workers."""
@@ -77,8 +85,10 @@ class DaskParts(Parts):
         from dask.delayed import delayed
 
         shared = shared_task(f)
-        for begin in range(0, len(self.tasks), _TASKS_AT_ONCE):
-            yield from compute(*[delayed(_of)(shared, part) for part in self.tasks[begin : begin + _TASKS_AT_ONCE]])
+        for begin in range(0, len(self.groups), _GROUPS_AT_ONCE):
+            at_once = self.groups[begin : begin + _GROUPS_AT_ONCE]
+            for results in compute(*[delayed(_each)(shared, group) for group in at_once]):
+                yield from results
 
     def total(self, f: Callable[[Part], Array], reads: Sequence[str]) -> Array:
         """The sum over parts of what f gives, added up by the workers, two by two."""
@@ -86,7 +96,7 @@ class DaskParts(Parts):
         from dask.delayed import delayed
 
         shared = shared_task(f)
-        total: Array = compute(_sum_task([delayed(_of)(shared, part) for part in self.tasks]))[0]
+        total: Array = compute(_sum_task([delayed(_total)(shared, group) for group in self.groups]))[0]
         return total
 
     def updated_total(self, f: Callable[[Part], tuple[Arrays, Array]], reads: Sequence[str]) -> Array:
@@ -95,10 +105,10 @@ class DaskParts(Parts):
         from dask.delayed import delayed
 
         shared = shared_task(f)
-        pairs = [delayed(_updated, nout=2)(shared, part) for part in self.tasks]
-        *tasks, summed = persist(*[pair[0] for pair in pairs], _sum_task([pair[1] for pair in pairs]))
+        pairs = [delayed(_updated_total, nout=2)(shared, group) for group in self.groups]
+        *groups, summed = persist(*[pair[0] for pair in pairs], _sum_task([pair[1] for pair in pairs]))
         total: Array = compute(summed)[0]
-        self.tasks = tasks
+        self.groups = groups
         return total
 
     def update(self, f: Callable[[Part], tuple[Arrays, Result]], reads: Sequence[str]) -> Iterator[Result]:
@@ -107,10 +117,11 @@ class DaskParts(Parts):
         from dask.delayed import delayed
 
         shared = shared_task(f)
-        pairs = [delayed(_updated, nout=2)(shared, part) for part in self.tasks]
+        pairs = [delayed(_updated, nout=2)(shared, group) for group in self.groups]
         kept = persist(*[pair[0] for pair in pairs], *[pair[1] for pair in pairs])
-        yield from compute(*kept[len(pairs) :])
-        self.tasks = list(kept[: len(pairs)])
+        for results in compute(*kept[len(pairs) :]):
+            yield from results
+        self.groups = list(kept[: len(pairs)])
 
     def fold(self, f: Callable[[Part, Carry], Carry], carry: Carry, reads: Sequence[str]) -> Carry:
         """f of every part and what f gave of the part before, handed from worker to worker."""
@@ -119,10 +130,25 @@ class DaskParts(Parts):
 
         shared = shared_task(f)
         at: Any = delayed(carry, pure=False, traverse=False)
-        for part in self.tasks:
-            at = delayed(_folded)(shared, part, at)
+        for group in self.groups:
+            at = delayed(_folded)(shared, group, at)
         last: Carry = compute(at)[0]
         return last
+
+
+def _parts_of_group(n_parts: int) -> int:
+    """Parts of a task: every thread of the workers has some tasks."""
+    return max(1, min(_PARTS_OF_GROUP, -(-n_parts // (_GROUPS_OF_THREAD * _n_threads()))))
+
+
+def _n_threads() -> int:
+    """Threads of the workers of Dask's cluster, or of this machine where there is none."""
+    try:
+        from distributed import get_client
+
+        return sum(get_client().nthreads().values()) or 1
+    except (ImportError, ValueError):
+        return os.cpu_count() or 1
 
 
 def _sum_task(sums: list[Any]) -> Any:
@@ -150,27 +176,48 @@ def _n_rows(rows: Arrays | None) -> int:
     return 0 if rows is None else len(next(iter(rows.values())))
 
 
-def _cut(begin: int, cuts: list[tuple[int, int]], *ranges: Arrays | None) -> Part:
+def _cut(begin: int, part_rows: int, cuts: list[tuple[int, int]], *ranges: Arrays | None) -> list[Part]:
+    """The parts of a group, whose rows are those of some ranges."""
     filled = [(rows, cut) for rows, cut in zip(ranges, cuts, strict=True) if rows is not None]
-    names = list(filled[0][0])
-    return Part(begin, {name: np.concatenate([rows[name][a:b] for rows, (a, b) in filled]) for name in names})
+    joined = {name: np.concatenate([rows[name][a:b] for rows, (a, b) in filled]) for name in filled[0][0]}
+    starts = range(0, _n_rows(joined), part_rows)
+    return [Part(begin + k, {name: array[k : k + part_rows] for name, array in joined.items()}) for k in starts]
 
 
-def _of(f: Callable[[Part], Any], part: Part) -> Any:
+def _each(f: Callable[[Part], Any], group: list[Part]) -> list[Any]:
     with threads(1):  # the workers are what runs in parallel
-        return f(part)
+        return [f(part) for part in group]
+
+
+def _total(f: Callable[[Part], Array], group: list[Part]) -> Array:
+    with threads(1):
+        return reduce(add, map(f, group))
 
 
 def _added(first: Array, *others: Array) -> Array:
     return sum(others, start=first)
 
 
-def _updated(f: Callable[[Part], tuple[Arrays, Any]], part: Part) -> tuple[Part, Any]:
+def _updated(f: Callable[[Part], tuple[Arrays, Any]], group: list[Part]) -> tuple[list[Part], list[Any]]:
     with threads(1):
+        pairs = [f(part) for part in group]
+    parts = [Part(part.first, part.arrays | arrays) for part, (arrays, _) in zip(group, pairs, strict=True)]
+    return parts, [result for _, result in pairs]
+
+
+def _updated_total(f: Callable[[Part], tuple[Arrays, Array]], group: list[Part]) -> tuple[list[Part], Array]:
+    parts = []
+
+    def kept(part: Part) -> Array:
         arrays, result = f(part)
-    return Part(part.first, part.arrays | arrays), result
+        parts.append(Part(part.first, part.arrays | arrays))
+        return result
+
+    return parts, _total(kept, group)
 
 
-def _folded(f: Callable[[Part, Any], Any], part: Part, carry: Any) -> Any:
+def _folded(f: Callable[[Part, Any], Any], group: list[Part], carry: Any) -> Any:
     with threads(1):
-        return f(part, carry)
+        for part in group:
+            carry = f(part, carry)
+    return carry

@@ -36,8 +36,6 @@ def stopped(tree: TreeState, stops: Stops) -> TreeState:
 def full_tree(task: TreeTask, max_depth: int) -> TreeState:
     """The greedy tree of a task before it is pruned."""
     stops, splitting, unit = task.stops, task.splitting, task.impurity_unit
-    if np.isinf(unit):
-        raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
     least = float(stops.min_impurity_decrease) / unit
     if task.passed is not None:
         grown = grown_in_parts(task, max_depth, least)

@@ -288,12 +288,14 @@ class TreeTask(GatheredRows):
 
     @property
     def impurity_unit(self) -> float:
-        """What an impurity of y / y_unit, of entropy in nats, is to be multiplied by; infinite beyond float64."""
+        """What an impurity of y / y_unit, of entropy in nats, is to be multiplied by."""
         if self.criterion == "entropy":
             return 1 / math.log(2)
         with np.errstate(over="ignore"):
             unit = float(np.float64(self.y_unit) ** POWERS[self.criterion])
-        return unit if LEAST_UNIT <= unit <= 1 / LEAST_UNIT else math.inf
+        if not LEAST_UNIT <= unit <= 1 / LEAST_UNIT:
+            raise ValueError("Squares of y leave the range of float64. Multiply or divide y by a power of ten.")
+        return unit
 
 
 def refuse_infinite(block: Block, names: list[str]) -> None:
