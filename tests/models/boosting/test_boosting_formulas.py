@@ -281,12 +281,15 @@ def test_nodes_that_share_a_child_are_led_from_node_to_node():
     assert np.array_equal(many[:100], few) and set(many.ravel()) <= set(value)
 
 
-def test_slopes_and_curvatures_of_chances_next_to_1_keep_their_digits():
+def test_losses_slopes_and_curvatures_of_chances_next_to_1_keep_their_digits():
     scores, y = np.array([[40.0, 1.0, -3.0], [0.0, 80.0, 2.0], [-1.0, -2.0, 30.0]]), np.array([0.0, 2.0, 2.0])
     made = scored(None, RowsToScore(y, np.ones(3)), scores)
+    losses = [scored(None, RowsToScore(y, of_row), scores).sums[0, 0] for of_row in np.eye(3)]
     with localcontext(prec=80):
         for row, label, z in zip(range(3), y, scores, strict=True):
             masses = [Decimal(float(score)).exp() for score in z]
+            loss = -(masses[int(label)] / sum(masses)).ln()
+            assert abs(Decimal(float(losses[row])) / loss - 1) < Decimal("1e-13")
             for k, mass in enumerate(masses):
                 others = (sum(masses) - mass) / sum(masses)
                 slope = -others if k == label else 1 - others

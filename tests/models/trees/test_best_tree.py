@@ -223,6 +223,25 @@ def test_what_the_search_cannot_obey_is_refused_in_words():
         tree_of(2, max_depth=2).cost_complexity_pruning_path(X, y)
 
 
+def test_a_bound_on_trees_of_large_leaves_says_so(tmp_path):
+    X, y, _ = table(n=60)
+    model = tree_of(2, max_depth=2, min_samples_leaf=20).fit(X, y)
+    freer = tree_of(2, max_depth=2).fit(X, y)
+    assert freer.certificate_.loss < model.certificate_.least_loss  # smaller leaves have a smaller loss
+    assert "with at least 20 distinct rows in every leaf, has a" in str(model.certificate_)
+    assert "distinct rows" not in str(freer.certificate_)
+    cf.save(model, tmp_path / "m.certifit")
+    assert str(cf.load(tmp_path / "m.certifit").certificate_) == str(model.certificate_)
+    with pytest.raises(ValueError, match="No tree has 4 distinct rows in every leaf"):
+        tree_of(2, max_depth=1, min_samples_leaf=4).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+def test_squares_beyond_float64_are_refused_in_words():
+    X, y, _ = table(0, n=20)
+    with pytest.raises(ValueError, match="Squares of y leave the range"):
+        tree_of(0, max_depth=2).fit(X, 1e-155 * y)
+
+
 def test_xor_is_solved_at_its_root():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))

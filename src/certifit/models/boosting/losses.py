@@ -168,8 +168,9 @@ def _derivatives(
     chances = np.exp(logs)
     others = _chances_of_others(chances)
     curvature = weight[:, None] * (chances * others)
-    value = -logs[place]
-    chances[place] = -others[place]
+    of_others = others[place]
+    value = np.where(of_others < 0.5, -np.log1p(-np.minimum(of_others, 0.5)), -logs[place])
+    chances[place] = -of_others
     slope = weight[:, None] * chances
     columns = range(scores.shape[1])
     return (

@@ -55,7 +55,8 @@ class TreeCertificate(Certificate):
 
     least_loss: no tree of searched_depth on the grid of n_thresholds thresholds has a smaller one; loss: of this tree;
     share of wrong rows, or mean squared error. n_searched: nodes that the proof took. is_closed: the two losses are
-    equal but for rounding. All None where nothing was searched.
+    equal but for rounding. least_rows: distinct rows that every leaf of these trees has; None: they need none. All None
+    where nothing was searched.
     """
 
     n_leaves: int = 1
@@ -68,6 +69,7 @@ class TreeCertificate(Certificate):
     n_searched: int | None = None
     searched_depth: int | None = None
     is_closed: bool | None = None
+    least_rows: int | None = None
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
@@ -91,7 +93,9 @@ class TreeCertificate(Certificate):
             return (
                 "The search is greedy: each split is chosen for its own node. Another tree of this size may fit better."
             )
-        trees = f"No tree of depth {self.searched_depth} on the {self.n_thresholds:,} thresholds of the grid has a"
+        leaves = "" if self.least_rows is None else f", with at least {self.least_rows:,} distinct rows in every leaf,"
+        grid = f"on the {self.n_thresholds:,} thresholds of the grid"
+        trees = f"No tree of depth {self.searched_depth} {grid}{leaves} has a"
         if self.is_closed:
             rounding = "" if self.least_loss >= self.loss * (1 - 8 * UNIT) else " but for rounding"
             return f"{trees} smaller loss than this one{rounding}, {self.loss:.8g}: it is proven to be the best."
@@ -140,6 +144,7 @@ def _compared(task: TreeTask, state: TreeState, certificate: TreeCertificate, de
         n_searched=best.n_nodes,
         searched_depth=best.depth,
         is_closed=best.is_closed and abs(loss - best.upper) <= slack,
+        least_rows=int(task.stops.min_samples_leaf) if task.stops.min_samples_leaf > 1 else None,
     )
 
 

@@ -49,6 +49,7 @@ _COMPARED = {
         "searched_depth": COUNT_FROM_1, "is_closed": FLAG,
     }.items()
 }  # fmt: skip
+_LEAST_ROWS = {"least_rows": Field(COUNT_FROM_1, "certificate_.least_rows", is_left_out=True)}
 
 
 def _state(content: Content) -> TreeState:
@@ -172,8 +173,11 @@ def _bound_problems(content: Content) -> Iterator[Problems]:
     """What is said of other trees, without having searched them or against what is said of this one."""
     stated, search = content.metadata["certificate"], content.metadata["parameters"].get("search", "greedy")
     n_stated = sum(name in stated for name in _COMPARED)
+    least_rows = stated.get("least_rows")
     yield {
         "half of a comparison with other trees": n_stated not in (0, len(_COMPARED)),
+        "another least number of rows of a leaf than was asked for": least_rows is not None
+        and least_rows != content.metadata["parameters"]["min_samples_leaf"],
         "a comparison of a greedy tree": search == "greedy" and n_stated > 0,
         "a best tree without a comparison": search == "optimal" and n_stated == 0 and not stated["fault"],
     }
@@ -210,7 +214,7 @@ def _node_arrays(values: tuple[str, ...]) -> dict[str, Array]:
 
 _TREE = Record(
     fields={
-        "certificate": {**fields_at("certificate_.*", _CERTIFICATE), **_COMPARED},
+        "certificate": {**fields_at("certificate_.*", _CERTIFICATE), **_COMPARED, **_LEAST_ROWS},
         "n_nodes": Field(COUNT_FROM_1, get=lambda model: model.tree_.n_nodes),
         "n_sets": Field(
             COUNT, get=lambda model: None if model.tree_.n_levels is None else len(model.tree_.sets), is_left_out=True

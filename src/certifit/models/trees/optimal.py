@@ -89,6 +89,11 @@ def best_tree(task: TreeTask, depth: int) -> Optimum:
             "Weights are too far apart: the least of them is lost in the rounding of their sum, nothing can be proven. "
             "Leave out rows of tiny weight, or use search='greedy'."
         )
+    if math.isinf(searched["upper"]):
+        raise ValueError(
+            f"No tree has {task.stops.min_samples_leaf} distinct rows in every leaf: there are fewer. Lower "
+            "min_samples_leaf."
+        )
     total = len(y) if weight is None else float(np.sum(weight))
     unit = task.impurity_unit if task.criterion == "squared_error" else 1.0
     return Optimum(
