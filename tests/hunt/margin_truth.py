@@ -19,7 +19,7 @@ from certifit.mathematics.kernels import Linear
 from tests.hunt.generate import Problem, Random
 from tests.hunt.kernel_truth import gram
 from tests.hunt.references.numbers import as_float, middle, ratio, real, reals, set_bits, total
-from tests.hunt.truth import LinearTruth, Truth, Verdict
+from tests.hunt.truth import GROWTH, LinearTruth, Truth, Verdict
 
 BITS = 600
 MOST_CHANGES = 60
@@ -27,6 +27,7 @@ MET = 1e-60  # of the sizes in a condition: rounding of many bits
 RIDGE = arb(10) ** -90  # of the largest k(x, x): makes the equations of dependent rows solvable, below MET
 NEAR_MARGIN = 1e-3  # a slack so small starts as that of a row on the margin
 FREE = 1e-9  # of a bound: a multiplier nearer to an end starts there
+LACK = 1e-3  # of tol: what the multipliers that `verify` finds may lack
 
 
 @dataclass
@@ -233,8 +234,10 @@ class LinearMarginTruth(LinearTruth):
         return best, False
 
     def nudged(self, model: Any, rng: Random) -> Iterator[tuple[str, Any, float]]:
-        """None: a machine ends at its tolerance, not at the floor of rounding."""
-        yield from ()
+        """Where more is added than the claim of a machine that ends at its tolerance allows."""
+        claim = model.certificate_
+        allowed = GROWTH * claim.value + claim.rounding + LACK * claim.tolerance
+        yield from (nudge for nudge in super().nudged(model, rng) if nudge[2] > allowed)
 
     def _state(self, model: Any) -> tuple[list[arb], arb]:
         return reals(np.ravel(model.coef_)), real(np.ravel(model.intercept_)[0])
