@@ -28,7 +28,9 @@ from certifit.data.user_input import takes
 from certifit.exact.proof import MOST_MINUTES, ExactProof, refuse_long
 from certifit.modelfile.codec import children_of, record_of
 from certifit.modelfile.files import load
+from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate, least_certain
+from certifit.models.learner import Learner
 from certifit.models.pca.certificate import PCACertificate
 from certifit.models.record import Json, Model
 from certifit.models.trees.certificate import TreeCertificate
@@ -137,7 +139,7 @@ def _verified(model: Model, rows: Json, exact: bool) -> Verification:
     reasons = [*_data_reasons(model, rows)]
     proof = _exact_proof(model, certificate, rows) if exact else None
     if proof is None:
-        reasons += _value_reasons(certificate, stored)
+        reasons += _value_reasons(certificate, stored, _is_derived(model))
     else:
         reasons += _exact_reasons(proof, certificate, stored)
     reasons += [*_rank_reasons(certificate, stored), *_digit_reasons(certificate, stored)]
@@ -207,12 +209,19 @@ def _labelled_rows(run: Block) -> tuple[int, float]:
 _COUNTS = {"all": _all_rows, "weighted": _weighted_rows, "labelled": _labelled_rows}
 
 
-def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
-    if certificate.fault and stored.holds:
+def _is_derived(model: Model) -> bool:
+    """Whether its numbers are derived again, and nothing is said of other fits."""
+    learner = learner_of(model)
+    return isinstance(learner, Learner) and learner.words.goal.is_derived
+
+
+def _value_reasons(certificate: Certificate, stored: Certificate, is_derived: bool) -> Iterator[str]:
+    fault = certificate.fault
+    if fault and stored.holds and not is_derived:
         yield NOT_ITS_ROWS
         return
-    if certificate.fault:
-        yield f"There is no proof on this data. {certificate.fault}"
+    if fault:
+        yield f"There is no proof on this data. {fault[0].upper()}{fault[1:]}"
         return
     if not certificate.holds:
         yield (
@@ -224,7 +233,8 @@ def _value_reasons(certificate: Certificate, stored: Certificate) -> Iterator[st
     elif not certificate.value <= GROWTH * stored.value + certificate.rounding:
         yield (
             f"The {certificate.claim} is {certificate.value:.1e} on this data, and {stored.value:.1e} was "
-            "claimed: the coefficients were changed, or the data are not those of the fit."
+            f"claimed: the {'model was' if is_derived else 'coefficients were'} changed, or the data are not those of "
+            "the fit."
         )
 
 

@@ -124,6 +124,16 @@ def test_changed_leaves_and_other_rows_are_refused(kind):
     assert not cf.verify(model.set_params(random_state=5), X, y, weight)
 
 
+@pytest.mark.parametrize("n_rows", [16_384, 16_385])
+def test_where_rows_may_have_been_drawn_in_another_way_a_forest_that_is_not_proven_says_what_to_do(n_rows, rng):
+    X, y = rng.normal(size=(n_rows, 1)), rng.normal(size=n_rows)
+    model = cf.RandomForestRegressor(1, max_depth=3).fit(X, y)
+    model.random_state = 1  # other draws
+    words = str(cf.verify(model, X, y))
+    assert "off by" in words
+    assert ("fit it again" in words) == (n_rows > 16_384)
+
+
 def test_a_tree_of_all_columns_and_bins_splits_where_the_exact_one_does():
     rng = np.random.default_rng(5)
     X = rng.integers(0, 40, size=(300, 3)).astype(float)

@@ -49,11 +49,6 @@ class ForestCertificate(Certificate):
         """The certificate in words."""
         if self.fault:
             return [f"NOT certified: {self.fault}"]
-        if not self.holds:
-            return [
-                f"NOT certified: a leaf is off by {self.deviation:.1e} from what its rows give, more than rounding "
-                "allows. The forest was changed, or these are not its rows."
-            ]
         first = (
             f"Derived again from the rows drawn: every leaf of the {self.n_trees:,} trees agrees to "
             f"{self.deviation:.1e}, within rounding."
@@ -82,12 +77,29 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
         None if number is None else number * unit for number in errors.error(task.n_classes > 0, task.is_weighted)
     )
     value, n_asked = (deviation + UNIT) / allowed, task.settings.n_estimators
-    is_short = value <= 1 and state.n_trees < n_asked
+    fault = ""
+    if not value <= 1:
+        fault = _leaf_fault(deviation + UNIT, task.n_rows)
+    elif state.n_trees < n_asked:
+        value, fault = math.inf, unfinished(state.n_trees, n_asked, "trees")
     return ForestCertificate(
-        claim=CLAIM, theorem=THEOREM, value=math.inf if is_short else value, tolerance=1.0, rounding=1.0,
-        n_trees=state.n_trees, deviation=deviation + UNIT, out_of_bag=error, low=low, high=high,
-        fault=unfinished(state.n_trees, n_asked, "trees") if is_short else "",
+        claim=CLAIM, theorem=THEOREM, value=value, tolerance=1.0, rounding=1.0, n_trees=state.n_trees,
+        deviation=deviation + UNIT, out_of_bag=error, low=low, high=high, fault=fault,
     )  # fmt: skip
+
+
+def _leaf_fault(deviation: float, n_rows: int) -> str:
+    """What a leaf that its rows do not give may come from."""
+    what = f"a leaf is off by {deviation:.1e} from what its rows give, more than rounding allows"
+    if math.isinf(deviation):
+        what = "a leaf has none of the rows drawn for its tree, or a split divides levels that none of these has"
+    words = f"{what}. The forest was changed, or these are not its rows"
+    if n_rows <= BLOCK:
+        return f"{words}."
+    return (
+        f"{words}, or it was fitted by a version that drew more than {BLOCK:,} rows in another way. It predicts what "
+        "it did then; to have it proven, fit it again."
+    )
 
 
 def _of_memory(task: ForestTask, state: ForestState) -> tuple[float, OutOfBag]:

@@ -27,7 +27,15 @@ from certifit.models.metric import Metric
 from certifit.selection.compare.curves import CAUTION
 from certifit.selection.compare.decomposition import Decomposition
 from certifit.selection.compare.nested import Nested, choice_sentences
-from certifit.selection.compare.rules import NO_PREFERENCE, Correction, Evidence, Preference, choose_models, corrected
+from certifit.selection.compare.rules import (
+    NO_PREFERENCE,
+    Correction,
+    Evidence,
+    Preference,
+    choose_models,
+    corrected,
+    plain,
+)
 from certifit.selection.folds.class_validation import ClassValidation, validated_by
 from certifit.selection.folds.fold_scores import CellMoments, FoldScores, state_scores
 from certifit.selection.folds.metrics import METRICS as CLASS_METRICS
@@ -247,8 +255,8 @@ class Leaderboard:
             return self._how_good_at_classes()
         if self.scoring == RMSE:
             return (
-                f"On rows it did not see, predictions of {self.chosen.name!r} are off by {size:.4g} on average "
-                f"(root mean squared error; +- {error:.2g})."
+                f"On rows it did not see, predictions of {self.chosen.name!r} are off by {plain(size)} on average "
+                f"(root mean squared error; +- {plain(float(f'{error:.2g}'))})."
             )
         if isinstance(self.scoring, Metric):
             loss = f"a {self.scoring.name} of {size:.4g} (+- {error:.2g})"

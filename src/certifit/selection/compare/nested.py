@@ -27,7 +27,7 @@ from certifit.evaluation.metrics.intervals import WEIGHTED, Estimate, share
 from certifit.models.adapter import learner_of
 from certifit.models.folds import ClassState
 from certifit.models.metric import Metric
-from certifit.selection.compare.rules import BBC, Correction, Evidence
+from certifit.selection.compare.rules import BBC, Correction, Evidence, plain
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, log_scores, of_mean, own_scoring
 from certifit.selection.folds.splits import HoldOut, targets
@@ -273,16 +273,11 @@ def choice_sentences(correction: Correction | None, nested: Nested | None, scori
 def _figures(
     words: str, winner: float, corrected: Estimate | None, nested: Estimate | None, told: Callable[[float], float]
 ) -> str:
-    parts = [f"{words} {_plain(told(winner))} on the rows that chose it, all together"]
+    parts = [f"{words} {plain(told(winner))} on the rows that chose it, all together"]
     if corrected is not None:
         ends = sorted(told(end) for end in (corrected.low, corrected.high) if end is not None)
-        between = f" (95 % interval {_plain(ends[0])} to {_plain(ends[1])})" if ends else ""
-        parts.append(f"{_plain(told(float(corrected)))} corrected for the choice{between}")
+        between = f" (95 % interval {plain(ends[0])} to {plain(ends[1])})" if ends else ""
+        parts.append(f"{plain(told(float(corrected)))} corrected for the choice{between}")
     if nested is not None:
-        parts.append(f"{_plain(told(float(nested)))} nested")
+        parts.append(f"{plain(told(float(nested)))} nested")
     return ", ".join(parts)
-
-
-def _plain(value: float) -> str:
-    """Four digits; large numbers whole, with commas."""
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

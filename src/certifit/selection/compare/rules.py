@@ -432,3 +432,8 @@ def units_of(numbers: Array, source: Source) -> Array:
     units = np.empty(len(numbers), dtype=np.int64)
     units[rows_first] = rank[places]
     return units
+
+
+def plain(value: float) -> str:
+    """Four digits; large numbers whole, with commas."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.4g}"

@@ -24,7 +24,7 @@ from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.models.adapter import learner_of
 from certifit.models.folds import Candidate, RowFolds, shared_work
-from certifit.selection.compare.rules import Preference, units_of
+from certifit.selection.compare.rules import Preference, plain, units_of
 from certifit.selection.folds.engine import evaluate, has_sums, offered_scores
 from certifit.selection.folds.fold_scores import FoldScores, NoFit, refuse_faulty
 from certifit.selection.folds.metrics import Scoring, UserGrid, of_mean
@@ -210,7 +210,7 @@ class Trial:
             return
         weight = same_rows.weight
         means = [float(of_mean(self.scoring, one @ weight / weight.sum())) for one in (*ours, same_rows.values)]
-        told = [f"{abs(value):.4g}" for value in (max(means[:-1]), means[-1])]
+        told = [plain(abs(value)) for value in (max(means[:-1]), means[-1])]
         word = "error" if max(means) <= 0 else "score"
         raise Behind(
             f"{_capital(job.name)} was stopped after {len(scores.held_out)} of {self.n_splits} folds: on their "
