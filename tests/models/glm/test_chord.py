@@ -47,7 +47,7 @@ def test_a_sample_gives_the_start_where_rows_are_many_and_the_minimum_stays(rng)
     np.testing.assert_allclose(newton.solve(task, 100).state.coef, coef, rtol=1e-9)
 
 
-def test_one_hessian_of_all_rows_is_enough_from_a_sample(rng, monkeypatch):
+def test_two_hessians_of_all_rows_are_enough_from_a_sample(rng, monkeypatch):
     rows = drawn("poisson", rng, n=40_000)
     task = task_of("poisson", rows)
     start = newton.sampled_start(task, 100)
@@ -57,8 +57,8 @@ def test_one_hessian_of_all_rows_is_enough_from_a_sample(rng, monkeypatch):
         task, "evaluate", lambda point, hessian=False: asked.append(hessian) or evaluate(point, hessian)
     )
     newton.descend(task, start, 100, Steps())
-    assert sum(asked) == 1
-    assert len(asked) <= 8
+    assert sum(asked) <= 2
+    assert len(asked) <= 6
 
 
 def test_the_objective_never_rises_and_the_trace_counts(rng):

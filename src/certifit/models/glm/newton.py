@@ -40,6 +40,8 @@ SHARE = 20  # every so many-th row, at most, is in the sample that gives the sta
 LEAST_SHARE = 4  # below it the sample is not worth its while
 FEWEST = 40  # rows per column that the sample must have
 SLOW = 0.05  # a decrement (a square) that shrinks by less renews the Hessian
+RENEWED = 4  # steps, at most, that a new Hessian takes to the end; it costs one more pass per so many columns:
+COLUMNS_OF_A_PASS = 16
 FLOOR = 1e-24  # relative to the objective: a decrement below it is rounding
 NOISE = 1e-18  # relative to the objective: a decrement that no longer shrinks is rounding
 SURE = 1e-12  # relative to the objective: a smaller change cannot be seen in its value
@@ -141,7 +143,7 @@ def descend(
         decrement = max(float(at.gradient @ step), 0.0)
         steps.add(at.value, decrement / 2, gradient_norm=length(at.gradient), step=length(step))
         rate = decrement / last if last > 0 else 1.0
-        is_slow = rate > SLOW
+        is_slow = rate > SLOW or (at.hessian is None and _is_long(decrement, rate, enough * at.value, len(point)))
         slow = slow + 1 if at.hessian is not None and rate > RUNS and decrement <= FAR * first else 0
         if last == np.inf and is_lost(task, point, at.value, decrement):
             return descend(task, task.start(), max_iter, steps, step_tol, enough, runaway)
@@ -162,6 +164,13 @@ def descend(
         if moved < step_tol:
             return point
     return point
+
+
+def _is_long(decrement: float, rate: float, floor: float, size: int) -> bool:
+    """Whether steps at this rate to the floor take more passes than a new Hessian and the steps with it."""
+    if not (0 < rate < 1 and decrement > floor > 0):
+        return False
+    return math.log(floor / decrement) / math.log(rate) > RENEWED + size / COLUMNS_OF_A_PASS
 
 
 def length(v: Array) -> float:
