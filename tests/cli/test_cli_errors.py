@@ -184,6 +184,8 @@ def test_help_comes_in_groups_and_lists_every_option_once(cli):
     assert "--help" in said.partition("What is printed:")[2] and "--no-spill" in said.partition("files are read:")[2]
     assert "--no-spill" not in said.partition("Parameters of models:")[2]
     titles = ["What is fitted:", "How good it is on new rows:", "How columns are read:", "How files are read:"]
+    titles += ["Models of a quantity:", "Models of counts:", "Models of a positive quantity:", "Models of classes:"]
+    assert "\n  poisson *" in said and "Models of" not in cli("select", "--help").output
     assert [said.index(title) for title in titles] == sorted(said.index(title) for title in titles)
     assert said.count("\n  --no-header") == said.count("\n  --holdout") == said.count("\n  --max-depth") == 1
 

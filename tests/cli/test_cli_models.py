@@ -59,6 +59,11 @@ def test_a_network_is_that_of_the_target(cli, table, options):
     assert "--max-iter" in result.output
 
 
+def test_a_tree_is_that_of_the_target(cli, table):
+    result = cli("fit", table, "-t", "y", "-o", "out", "--model", "tree", "--max-depth", "2", "--cv", "0")
+    assert result.exit_code == 0 and isinstance(loaded(table), cf.DecisionTreeRegressor), result.output
+
+
 def test_whole_numbers_of_few_values_are_classes_of_a_network_by_its_name(cli, tmp_path):
     rng = np.random.default_rng(0)
     a = rng.normal(size=90)

@@ -71,7 +71,9 @@ def test_numbers_are_read_as_text_when_asked(tmp_path):
     assert str(scan_parquet(path, target="y", types={"zip": "text"}).schema.field("zip").type) == "string"
 
 
-@pytest.mark.parametrize(("word", "said"), [("date", "only columns of text"), ("day", "must be one of")])
+@pytest.mark.parametrize(
+    ("word", "said"), [("flag", "only columns of text"), ("date", "such as 20260131"), ("day", "must be one of")]
+)
 def test_a_reading_that_cannot_be_is_refused(tmp_path, word, said):
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"zip": [8001, 8002], "y": [1.0, 2.0]}), path)

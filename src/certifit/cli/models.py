@@ -17,6 +17,7 @@ from certifit.models.learner import Command, Learner, Option, Param, Simplicity
 from certifit.models.table import COMPOSITES, LEARNERS
 
 AUTO = "auto"
+NAME_BELOW = "MODEL"  # stands for a value in the help of an option, and says that the models are listed below
 AS_CATEGORIES = " on codes"  # behind the label of a model that reads whole numbers of few values as categories
 ROWS_PER_LEVEL = 20  # so many rows per level allow such a reading to be compared
 # Options that auto takes too: the first where every model it compares has them, columns for those models that do.
@@ -263,10 +264,17 @@ def _is_weighted(kind: str) -> bool:
 
 
 def sibling(kind: str, goal: str) -> str:
-    """The model of the same label that predicts the goal: of `network` and counts `poisson-network`; else the model."""
-    label = None if kind == AUTO else KINDS[kind].command.label
-    rows = (name for name, row in KINDS.items() if row.command.label == label and row.command.goal == goal)
-    return kind if kind == AUTO or KINDS[kind].command.goal == goal else next(rows, kind)
+    """The model of the same sort that predicts the goal: of `network` and counts `poisson-network`; else the model."""
+    if kind == AUTO or KINDS[kind].command.goal == goal:
+        return kind
+    rows = (name for name, row in KINDS.items() if row.command.goal == goal and _sort(name) == _sort(kind))
+    return next(rows, kind)
+
+
+def _sort(kind: str) -> str:
+    """Of `regression-tree` and `tree`: trees. Ridge of a quantity and of counts are two models."""
+    bare = kind.removeprefix("regression-").removeprefix("poisson-").removeprefix("gamma-")
+    return bare if bare in ("tree", "network", "boosting", "forest") else kind
 
 
 def untuned(candidate: Candidate, kind: str, notes: Sequence[str]) -> Any:
@@ -362,21 +370,23 @@ def own_options(*names: str) -> tuple[Callable[[Any], Any], ...]:
 
 
 def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
-    """What the models are, and which auto compares."""
-    of_goal = {goal: [name for name in names if KINDS[name].command.goal == goal] for goal in GOALS}
-    each = [
-        f"Of {GOALS[goal]}: " + " ".join(f"{name}: {KINDS[name].command.help}." for name in models)
-        for goal, models in of_goal.items()
-        if models
-    ]
-    tried = [f"of {words}, {_and(compared[goal])}" for goal, words in GOALS.items() if compared[goal]]
-    texts = f"with free text, {_and(compared['texts'])}"
-    best = (
-        "the best on rows it did not see (a simpler one where it is within one standard error), of those quick enough"
-    )
+    """What --model does. The models themselves are listed below the options, by `listed_models`."""
     margins = [name for name in names if KINDS[name].command.compared_in is not None]
-    why = f"Of classes it ranks probabilities: those of {_and(margins)} are calibrated, on rows held out."
-    return f"{' '.join(each)} auto: {best}: {'; '.join(tried)}; {texts}. {why}"
+    return (
+        "One of the models listed below; tree, network, boosting and forest are those that suit the target. auto: the "
+        "best on rows it did not see (a simpler one where it is within one standard error) of those with a star that "
+        f"are quick enough. Of classes auto ranks probabilities: those of {_and(margins)} are calibrated, on rows held "
+        f"out. With free text it compares {_and(compared['texts'])}."
+    )
+
+
+def listed_models() -> dict[str, list[tuple[str, str]]]:
+    """Title -> (name, what it is) of the models for --model; those that auto compares have a star."""
+    rows: dict[str, list[tuple[str, str]]] = {}
+    for name, kind in KINDS.items():
+        star = " *" if name in COMPARED[kind.command.goal] else ""
+        rows.setdefault(f"Models of {GOALS[kind.command.goal]}", []).append((f"{name}{star}", f"{kind.command.help}."))
+    return rows
 
 
 def _and(names: Sequence[str]) -> str:
@@ -391,7 +401,7 @@ model_options: tuple[Callable[[Any], Any], ...] = (
         "quantity.",
     ),
     click.option(
-        "--model", "kind", type=click.Choice([AUTO, *KINDS]), default=AUTO, show_default=True,
+        "--model", "kind", type=click.Choice([AUTO, *KINDS]), default=AUTO, show_default=True, metavar=NAME_BELOW,
         help=help_of(COMPARED, KINDS),
     ),
     *own_options(),

@@ -35,7 +35,7 @@ A_FILE = "a CSV, Parquet, Feather, JSON lines or Excel file, or a folder of them
 CSV_TYPES = {"number": "number", "flag": "flag", "level": "text", "text": "text"}
 
 # A reading by one notation -> the one by any.
-_LOOSER = {"decimal-comma": "number", "day-first": "date", "month-first": "date"}
+_LOOSER = {"decimal-comma": "number", "day-first": "date", "month-first": "date", "month": "date"}
 
 KEEP = "keep"
 
@@ -245,7 +245,7 @@ def reading_options(command: Command) -> Command:
             click.option(
                 "--types", metavar="A=text,B=date",
                 help="Read columns as number, text, lower-case (Cured and CURED are one), date, flag, decimal-comma, "
-                "day-first, month-first or time.",
+                "day-first, month-first, month or time.",
             ),
             click.option("--delimiter", metavar="C", help="CSV: what separates the cells. Default: as in the header."),
             click.option(

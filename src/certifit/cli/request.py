@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from certifit.cli.errors import NOT_PROVEN, say, show, values_option
+from certifit.cli.models import NAME_BELOW, listed_models
 from certifit.cli.paths import KEEP, Data, find_data, listed_names, reading, reading_options, refuse_inside
 from certifit.cli.progress import Display
 from certifit.data.roles import listed, refuse_unknown
@@ -51,7 +52,9 @@ class GroupedHelp(click.Command):
         }
         grouped = {title: [records.pop(name) for name in names if name in records] for title, names in GROUPS.items()}
         printed = grouped.pop("What is printed")
-        for title, rows in {**grouped, OF_MODELS: list(records.values()), "What is printed": printed}.items():
+        models = listed_models() if any(param.metavar == NAME_BELOW for param in self.get_params(ctx)) else {}
+        of_models = {**models, OF_MODELS: list(records.values())}
+        for title, rows in {**grouped, **of_models, "What is printed": printed}.items():
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)

@@ -55,11 +55,11 @@ def scan_csv(
     """CSV to give to `fit` or `predict`: a file, a glob, a folder, a list; .gz and .zst too.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
-    types: {column: "number", "text", "lower-case", "date", "flag", "decimal-comma", "day-first", "month-first" or
-    "time"}. Types that are not given are settled here by one look at all rows: a column of which more than 9 in 10
-    filled cells are numbers (dates, flags) is one, and its other cells are errors; times of day (14:35) if all are;
-    else text. Numbers may have thousands set apart, a decimal comma, a currency or a %; `notes` says so, and which
-    reading was taken where two suit every cell.
+    types: {column: "number", "text", "lower-case", "date", "flag", "decimal-comma", "day-first", "month-first",
+    "month" or "time"}. Types that are not given are settled here by one look at all rows: a column of which more than
+    9 in 10 filled cells are numbers (dates, flags) is one, and its other cells are errors; times of day (14:35), months
+    (2026-01) and dates such as 20260131 if all are; else text. Numbers may have thousands set apart, a decimal comma, a
+    currency or a %; `notes` says so, and which reading was taken where two suit every cell.
     missing: cells that mean no value, beside empty ones and NA, NaN, N/A, null.
     bad_rows: how many rows with too few or too many cells, or with a cell of another type, may be skipped and counted
     in `skipped`. delimiter: found from the header line by default. encoding: None takes UTF-8, what a mark at the start
@@ -169,10 +169,10 @@ def scan_parquet(
     """Parquet to give to `fit` or `predict`: a file, a glob, a folder, a list. Only the footers are read here.
 
     target, weight: the columns that hold y and the sample weight. columns: the features; default all others.
-    types: {column of text: "number", "lower-case", "date", "flag", "decimal-comma", "day-first", "month-first" or
-    "time"}, any column "text".
+    types: {column of text: "number", "lower-case", "date", "flag", "decimal-comma", "day-first", "month-first",
+    "month" or "time"}, any column "text".
     texts: "keep", or "recognise" to read columns of text as dates or numbers where every filled cell is one, with a
-    note. Whole numbers stay text: they may be codes.
+    note. Whole numbers stay text: they may be codes. Columns of numbers are read as dates where all are like 20260131.
     missing_target: "error", or "drop" to leave out rows without a target (counted here) and note how many.
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.

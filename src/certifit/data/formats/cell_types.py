@@ -9,12 +9,14 @@ ways to write them, the plain ones first:
     decimal-comma     48.213,50    4217,30 €    45,3 %     1,5E+06
     day-first         31.01.2026   31/1/26      31-01-2026 10:30    31/1/26 9:05 PM
     month-first       01/31/2026
-    date              2026/01/31   31 Jan 2026  January 31, 2026    31-JAN-26
+    date              2026/01/31   31 Jan 2026  January 31, 2026    31-JAN-26    20260131
+    month             2026-01      01/2026      Jan 2026            the first day of the month
     time              14:35    9:05:30    2:05 pm
     lower-case        Cured    cured    "CURED "    all of them read as cured; only where it is asked for
 
 `word` is what types= and --types call a reading. Where two readings suit every cell, `Look.decide` takes one and its
-note says how to get the other. Whole numbers of which one begins with a 0 are codes: they stay text.
+note says how to get the other. Whole numbers of which one begins with a 0 are codes: they stay text. Whole numbers
+such as 20260131 are dates where all are, of the years 1900 to 2099, and 10 or more differ.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -162,6 +165,22 @@ TIME = CellType(
     _re2(((r"^", "1970-01-01 "), (r" (\d:)", r" 0\1"), *_HALF_DAYS)),
 )  # fmt: skip
 
+_FULL_YEAR = r"(?:19|20)\d\d"
+MONTH = CellType(
+    pa.timestamp("us"), rf"{_FULL_YEAR}[-/]{_MONTH}|{_MONTH}[-/]{_FULL_YEAR}|{_MONTH_NAME}[ -]{_FULL_YEAR}",
+    "a month such as 2026-01", "dates", "month",
+    _re2((
+        *((rf"^(?i:{name})\.?[ -]", f"{k:02}-") for k, name in enumerate(_MONTH_NAMES, 1)),
+        (r"^(\d\d?)[-/](\d{4})$", r"\2-\1"), (r"^(\d{4})[-/](\d)$", r"\1-0\2"), (r"^(\d{4})[-/](\d\d)$", r"\1-\2-01"),
+    )),
+)  # fmt: skip
+DIGITS = CellType(
+    pa.timestamp("us"), rf"{_FULL_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", "a date such as 20260131", "dates",
+    "date", ((r"^(\d{4})(\d\d)(\d\d)$", r"\1-\2-\3"),),
+)  # fmt: skip
+_FIRST_DAY, _LAST_DAY = 19000101, 20991231  # of whole numbers that may be dates
+_FEWEST_DAYS = 10  # different ones that make a column of whole numbers one of dates
+
 LOWER = CellType(pa.string(), r"(?s:.*)", "text", "text in lower case", "lower-case", ((r"\s+", " "),))
 
 # Every kind stands before the kinds that hold it.
@@ -172,7 +191,7 @@ KINDS = (
     CellType(pa.date32(), _DATE, "a date", "dates"),
     CellType(pa.timestamp("us"), _DATE + _TIME, "a date and time", "dates"),
     CellType(pa.timestamp("us", "UTC"), _DATE + _TIME + "(?:Z|[+-]\\d\\d:?\\d\\d)", "a date and time", "dates"),
-    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST, NAMED_MONTH, TIME,
+    POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST, NAMED_MONTH, TIME, MONTH, DIGITS,
 )  # fmt: skip
 _WHOLE, _FLOAT, _DAYS, _MOMENTS = 0, 1, 3, 4
 
@@ -181,10 +200,13 @@ _NAMED: dict[str, CellType | pa.DataType] = {
     "text": pa.string(),
     "date": pa.timestamp("us"),
     "flag": pa.bool_(),
-    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST, TIME, LOWER)},
+    **{kind.word: kind for kind in (COMMA, DAY_FIRST, MONTH_FIRST, TIME, MONTH, LOWER)},
 }
 # Readings of cells that the parser does not read as the type that a word means, the first of equals taken.
-OTHERWISE = {pa.float64(): (POINT, COMMA), pa.timestamp("us"): (YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NAMED_MONTH)}
+OTHERWISE = {
+    pa.float64(): (POINT, COMMA),
+    pa.timestamp("us"): (YEAR_FIRST, DAY_FIRST, MONTH_FIRST, NAMED_MONTH, DIGITS, MONTH),
+}
 
 
 def named_type(column: str, kind: str | pa.DataType) -> CellType | pa.DataType:
@@ -254,6 +276,7 @@ class Look:
     has_comma: bool = False
     has_gap: bool = False  # a space or an apostrophe between digits
     has_parentheses: bool = False
+    days: set[int] | None = field(default_factory=set)  # some of the dates such as 20260131; None: a cell is no date
 
     def add(self, column: pa.Array) -> None:
         """Take the cells of a batch. They are counted when there are many, or by `count`."""
@@ -293,13 +316,18 @@ class Look:
         """Count a batch of whole numbers, the most common one, without looking at each text."""
         try:
             pc.cast(column[:_FIRST], pa.int64())  # Arrow words an error for every cell
-            pc.cast(column, pa.int64())
+            numbers = pc.cast(column, pa.int64())
         except pa.ArrowInvalid:
+            self.days = None
             return False
         self.of_kind[_WHOLE] += filled
         self.in_either += filled
         self._hold(_WHOLE, filled)
         self.zeros += _zeros(column, None)
+        if self.days is not None:
+            new_days = _days(numbers)
+            self.days = None if new_days is None else set([*self.days, *new_days][:_FEWEST_DAYS])
+            self.of_kind[KINDS.index(DIGITS)] += 0 if new_days is None else filled
         return True
 
     def _hold(self, k: int, n: int) -> None:
@@ -329,13 +357,16 @@ class Look:
             return Decision(None, note=self._mixed_note())
         if best == _WHOLE and self.zeros:
             return Decision(None, note=_CODES)
+        if best == _WHOLE and not must_be_number and len(self.days or ()) >= _FEWEST_DAYS:
+            return Decision(DIGITS, note=_AS_DIGITS)
         equal = [KINDS[k] for k in fitting if self.of_kind[k] == self.of_kind[best]]
         kind, rival = self._taken(KINDS[best], equal, prefers_comma)
         return Decision(kind, self.n_cells - self.of_kind[best], self._note(kind, rival), rival)
 
     def _suits(self, k: int) -> bool:
         """More than 9 in 10 cells are of the kind; times of day all, for 23:10 beside 25:40 are minutes and seconds."""
-        return self.of_kind[k] == self.n_cells if KINDS[k] is TIME else self.of_kind[k] > _MOST * self.n_cells
+        takes_all = KINDS[k] in (TIME, MONTH, DIGITS)
+        return self.of_kind[k] == self.n_cells if takes_all else self.of_kind[k] > _MOST * self.n_cells
 
     def _is_one_unit(self, k: int) -> bool:
         """Amounts of two units, or of per cents or kilograms beside bare numbers, are no numbers of one column."""
@@ -371,6 +402,8 @@ class Look:
         unit = next((unit for unit in self.units if unit), "")
         if kind is TIME:
             return "was read as times of day, in hours. To keep it as text: types={COLUMN: 'text'}"
+        if kind is MONTH:
+            return "holds months, read as their first day. To keep it as text: types={COLUMN: 'text'}"
         if kind.plural == "dates":
             said = f"was read as dates, {_ORDER[kind.article]}"
         else:
@@ -399,6 +432,9 @@ _ORDER = {
     YEAR_FIRST.article: "the year first",
     NAMED_MONTH.article: "with names of months",
 }
+_AS_DIGITS = (
+    "holds dates such as 20260131, and was read as dates. If they are numbers or codes: types={COLUMN: 'number'}"
+)
 _CODES = "has whole numbers with a 0 in front, kept as codes. To read them as numbers: types={COLUMN: 'number'}"
 
 
@@ -406,3 +442,16 @@ def _zeros(values: pa.Array, counts: pa.Array | None) -> int:
     """Cells of whole numbers with a 0 in front of other digits."""
     is_code = pc.and_(pc.starts_with(values, "0"), pc.greater(pc.binary_length(values), 1))
     return pc.sum(is_code if counts is None else pc.if_else(is_code, counts, 0)).as_py() or 0
+
+
+def _days(numbers: pa.Array) -> list[int] | None:
+    """Some of the different numbers, if each is a date such as 20260131; else None."""
+    bounds = pc.min_max(numbers).as_py()
+    if not _FIRST_DAY <= bounds["min"] <= bounds["max"] <= _LAST_DAY:
+        return None
+    values = pc.unique(numbers.drop_null()).to_numpy()
+    months = (values // 10_000 - 1970) * 12 + values // 100 % 100 - 1
+    day, starts = values % 100, months.astype("datetime64[M]")
+    lengths = ((starts + 1).astype("datetime64[D]") - starts.astype("datetime64[D]")).astype(np.int64)
+    are_days = (values // 100 % 100 >= 1) & (values // 100 % 100 <= 12) & (day >= 1) & (day <= lengths)
+    return values[:_FEWEST_DAYS].tolist() if are_days.all() else None

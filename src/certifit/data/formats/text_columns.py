@@ -2,7 +2,7 @@
 
 Text stays text, unless a reading is asked for by a word of `types`, or every filled cell is a date, a time of
 day, a number with a fraction or a number written as people write it ("$4,217.30"). Whole numbers stored as text
-stay codes.
+stay codes. Columns of whole numbers stay numbers, unless all are dates such as 20260131.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from certifit.data.arrow import READING
-from certifit.data.formats.cell_types import KINDS, LOWER, CellType, Decision, Look, named_type
+from certifit.data.formats.cell_types import DIGITS, KINDS, LOWER, CellType, Decision, Look, named_type
 from certifit.data.formats.csv_text import MISSING
 from certifit.data.formats.paths import Around
 from certifit.data.roles import refuse_unknown
@@ -47,9 +47,11 @@ def read_texts(
         refuse_unknown(name, files.schema.names, repr(files.paths[0]))
     texts = [name for name in names if _is_text(files.schema.field(name).type)]
     as_text = [name for name in names if types.get(name) == "text" and name not in texts]
+    whole = [name for name in names if _is_whole(files.schema.field(name).type)]
     asked = {name: types[name] for name in texts if types.get(name, "text") != "text"}
-    _refuse_types(files, types, [*texts, *as_text])
-    free = [name for name in texts if name not in types] if is_recognised else []
+    asked |= {name: "date" for name in whole if types.get(name) == "date"}
+    _refuse_types(files, types, [*texts, *as_text, *asked])
+    free = [name for name in (*texts, *whole) if name not in types] if is_recognised else []
     looks = _looks(files, list(asked), _likely(files, free))
     decisions = {name: _asked(files, name, word, looks[name]) for name, word in asked.items()}
     decisions |= {name: _recognised(look) for name, look in looks.items() if name in free}
@@ -108,6 +110,11 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether numbers of the type can be dates such as 20260131."""
+    return bool(pa.types.is_int32(kind) or pa.types.is_int64(kind))
+
+
 def _cells(column: pa.Array) -> pa.Array:
     """Text, null where a cell is a sign for no value."""
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
@@ -118,7 +125,7 @@ def _cells(column: pa.Array) -> pa.Array:
 def _refuse_types(files: TypedFiles, types: Mapping[str, str], readable: Sequence[str]) -> None:
     for name, word in types.items():
         named_type(name, word)
-        if name not in readable and word != "text":
+        if name not in readable and word not in ("text", "number" if _is_whole(files.schema.field(name).type) else ""):
             kind = files.schema.field(name).type
             raise ValueError(
                 f"types={{{name!r}: {word!r}}} asks for another reading, but {files.paths[0]!r} holds the column as "
@@ -167,6 +174,6 @@ def _asked(files: TypedFiles, name: str, word: str, look: Look) -> Decision:
     for kind in kinds:
         if look.of_kind[KINDS.index(kind)] == look.n_cells:
             return Decision(kind, note=f"was read as {kind.plural}")
-    raise ValueError(
-        f"Column {name!r} of {files.paths[0]!r} has cells that are not {kinds[0].article}: it is no {word}."
-    )
+    is_whole = _is_whole(files.schema.field(name).type)
+    article = DIGITS.article if is_whole else kinds[0].article
+    raise ValueError(f"Column {name!r} of {files.paths[0]!r} has cells that are not {article}: it is no {word}.")

@@ -18,6 +18,7 @@ from certifit.maps.table.survey import ColumnSurvey, Survey, sharing
 FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
 _UNIQUE_SHARE = 0.95
 _IDENTIFIER = r"(?:.*[_ .-])?(?:id|idx|index|key|nr|no|number|row|rownum|rowid|rownames)|column1|unnamed.*|instant|sno"
+_DAY = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _LONG_TEXT = 40  # mean number of characters above which texts are long
 
 
@@ -33,6 +34,7 @@ class Settings:
     dates: str
     texts: bool  # whether free text becomes columns of words
     are_coded: bool = False  # whether a category is one column of codes
+    months: frozenset[str] = frozenset()  # columns of dates that are months, whose first day has a weekday by chance
 
     @property
     def is_lenient(self) -> bool:
@@ -117,6 +119,8 @@ def _date(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     if settings.dates == "drop":
         return SetAside(name, reason="it is a date and dates='drop'")
     parts = {part: values for part, values in column.numbers.items() if not values.is_constant}
+    if name in settings.months:
+        parts.pop("weekday", None)
     if reason := _no_information(column, not parts, "one date"):
         return SetAside(name, reason=reason)
     fills = tuple(values.mean for values in parts.values())
@@ -295,7 +299,12 @@ def _sentences(kind: TableColumn, column: ColumnSurvey, n_rows: int, mark: str) 
             f"Column {kind.name!r} is text of {len(kind.levels):,} levels in {n_rows:,} rows, too few rows for each. "
             "If numbers or dates are meant, write all of them in one way; if not, leave it out (columns=)."
         )
-    if isinstance(kind, Number) and _numbers_rows(column.numbers[""]):
+    if isinstance(kind, Number) and _may_be_days(column.numbers[""]):
+        yield (
+            f"Column {kind.name!r} was read as a number, and looks like dates written as 20260131. If it holds dates, "
+            "convert it."
+        )
+    elif isinstance(kind, Number) and _numbers_rows(column.numbers[""]):
         yield (
             f"Column {kind.name!r} looks like an identifier: whole numbers that grow from row to row. It was kept; "
             "leave it out if it only numbers the rows."
@@ -335,6 +344,11 @@ def _counts_rows(name: str, values: NumberMoments) -> bool:
     """Whether a column is called an identifier and is one: whole numbers that grow by 1 from row to row."""
     is_consecutive = _numbers_rows(values) and values.last - values.first == values.count - 1
     return is_consecutive and re.fullmatch(_IDENTIFIER, name.strip().lower()) is not None
+
+
+def _may_be_days(values: NumberMoments) -> bool:
+    """Whether the smallest and the largest of whole numbers are dates such as 20260131."""
+    return values.is_whole and all(re.fullmatch(_DAY, f"{value:.0f}") for value in (values.lower, values.upper))
 
 
 def _numbers_rows(values: NumberMoments) -> bool:

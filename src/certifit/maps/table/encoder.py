@@ -325,6 +325,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.dates,
             self.texts is not None,
             self.levels == "codes",
+            frozenset(name for name, word in getattr(source, "readings", {}).items() if word == "month"),
         )
         kinds, more = choose(survey, settings, getattr(source, "place", "row {}".format))
         if self.absent == "recognise":
