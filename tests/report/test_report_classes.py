@@ -260,7 +260,7 @@ def test_classes_that_are_rare_or_never_predicted_are_noted():
     codes[:4] = 2
     for rule, label in ((Rule(shows=True), "2.0"), (Rule(), "class 3 of 3 (rare)")):
         _, _, context = class_context((cf.GaussianNB(), Memory(X, codes.astype(float))), folds=2, rule=rule)
-        assert f"Fewer than 10 rows of {label}" in titles(context)
+        assert f"{label}: fewer than 10 rows of this class" in titles(context)
 
 
 def test_probabilities_that_are_too_bold_are_a_warning():

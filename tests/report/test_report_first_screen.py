@@ -8,8 +8,8 @@ import pytest
 from certifit.models.learner import DERIVED, SMALLEST
 from certifit.models.local.about import SOLVED
 from certifit.models.network.about import CHECKED
-from certifit.report.first_screen import _good, _trust, _worry, questions
-from certifit.report.notices import _no_better
+from certifit.report.first_screen import _good, _rounded, _trust, _worry, questions
+from certifit.report.notices import _no_better, _right_as_often
 from certifit.report.svg import N_COLOURS
 from certifit.report.what_decides import draw_deciding, largest_classes
 
@@ -105,3 +105,21 @@ def test_a_warning_does_not_repeat_its_title():
     }
     told = _worry({"warnings": [warning]})
     assert (told["answer"], told["small"]) == ("Its probabilities are too high", "By 8 %.")
+
+
+@pytest.mark.parametrize(
+    ("share", "width", "shown"),
+    [(0.1448, 1.16, "0.14"), (-0.4368, 1.16, "−0.44"), (-0.001, 0.2, "0.00"), (0.61234, 0.02, "0.612"),
+     (0.61234, 0.002, "0.6123"), (0.9998123, 0.02, "0.99981")],
+)  # fmt: skip
+def test_r2_has_as_many_digits_as_its_interval_is_wide(share, width, shown):
+    assert _rounded(share, width) == shown
+
+
+@pytest.mark.parametrize(("right", "low", "is_told"), [(0.7, 0.6, True), (0.75, 0.6, False), (0.7, 0.4, False)])
+def test_labels_that_are_right_no_more_often_than_one_class_are_told(right, low, is_told):
+    metrics = {"accuracy": {"value": right}, "auc": {"low": low, "value": 0.7}}
+    notice = _right_as_often(
+        {"classes": {"is_new": True, "metrics": metrics, "baseline": {"label": "good", "accuracy": 0.72}}}
+    )
+    assert (notice is not None) == is_told

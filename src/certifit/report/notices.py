@@ -347,9 +347,28 @@ def _small_classes(context: Table) -> Notice | None:
     names = text.joined([one["label"] for one in few], 5)
     return _notice(
         "warn",
-        f"Fewer than {FEW_ROWS} rows of {names}",
+        f"{names}: fewer than {FEW_ROWS} rows of {'this class' if len(few) == 1 else 'each class'}",
         "So few rows do not tell what the class looks like, nor how well it is predicted.",
         "Collect more of them, join them with another class, or leave them out.",
+    )
+
+
+def _right_as_often(context: Table) -> Notice | None:
+    """Labels that are right no more often than the most frequent class, of a model that ranks rows better."""
+    classes = context["classes"]
+    if classes is None or not classes["is_new"] or classes["baseline"]["accuracy"] >= IMBALANCED:
+        return None
+    right, base, auc = classes["metrics"]["accuracy"]["value"], classes["baseline"], classes["metrics"]["auc"]
+    if right > base["accuracy"] or auc["low"] is None or auc["low"] <= 0.5:
+        return None
+    label = text.visible(base["label"], 20)
+    return _notice(
+        "note",
+        f"Its labels are right no more often than always {label}",
+        f"Accuracy on rows it did not see is {text.percent(right)}, that of always predicting {label} "
+        f"{text.percent(base['accuracy'])}. Its probabilities say more: they rank rows with an AUC of "
+        f"{text.number(auc['value'], 3)}.",
+        "Use the probabilities, or another threshold than 0.5 (certifit predict --threshold).",
     )
 
 
@@ -418,6 +437,7 @@ CHECKS = (
     _no_better,
     _small_classes,
     _never_predicted,
+    _right_as_often,
     _miscalibrated,
     _unequal_classes,
     _skipped_rows,

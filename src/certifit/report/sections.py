@@ -210,6 +210,14 @@ def _deciding(context: Table) -> str:
     return f"To the right speaks for {label}, to the left for {other}; 0.69 doubles the odds, 2.3 is ten times."
 
 
+def _tree(context: Table) -> str:
+    last = "its classes" if context["classes"] is not None else "where its mean lies between the least and the largest"
+    return (
+        "Each line is a node: what its rows have in common (thresholds to three digits), its answer, its share of the "
+        f"weight, and {last}."
+    )
+
+
 def _shares(context: Table) -> str:
     rows, other = context["splits"]["columns"], context["splits"]["n_other"]
     more = f" {text.plural(other, 'smaller column')} not drawn." if other else ""
@@ -308,8 +316,7 @@ PICTURES = (
     Picture("precision", "probabilities", draw_precision, "Precision and recall.", _precision),
     Picture("deciding", "deciding", draw_deciding, "What decides.", _deciding),
     Picture("tree", "splits", draw_tree, "The tree.",
-            "Each line is a node: what its rows have in common (thresholds to three digits), its answer, its share of "
-            "the weight, and its classes, or where its mean lies between the least and the largest."),
+            _tree),
     Picture("shares", "splits", draw_shares, "Importance: what each column gains.", _shares),
     Picture("rounds", "splits", draw_rounds, "Round by round.", _rounds),
     Picture("shuffled", "shuffled", draw_shuffled, "Importance by shuffling: how far predictions move.", _shuffled),

@@ -78,8 +78,13 @@ _FAMILIES = {
 }
 _PENALISE = "Fit with a penalty"
 _LEAVE_OUT = "or leave out the columns that are named."
-_RATE = f"{_PENALISE} (--model poisson-ridge or gamma-ridge), {_LEAVE_OUT}"
-_GLM = Words("{family} regression ({link} link)", "deviance", spelt=_FAMILIES, robust="HC1", remedy=_RATE)
+_GLM = Words(
+    "{family} regression ({link} link)",
+    "deviance",
+    spelt=_FAMILIES,
+    robust="HC1",
+    remedy=f"{_PENALISE} (alpha > 0), {_LEAVE_OUT}",
+)
 _PENALISED_GLM = Words(
     "{family} regression with a penalty (alpha = {alpha})",
     "penalised deviance",
@@ -104,7 +109,13 @@ def _rate(law: str) -> Words:
         f"{law} regression with a penalty (alpha = {{alpha}})",
         f"penalised {law} deviance",
         f"{SHRUNK}--model {model} to have them.",
-        without_penalty=Words(f"{law} regression", f"{law} deviance", link="log", robust="HC1", remedy=_RATE),
+        without_penalty=Words(
+            f"{law} regression",
+            f"{law} deviance",
+            link="log",
+            robust="HC1",
+            remedy=f"{_PENALISE} (--model {law.lower()}-ridge), {_LEAVE_OUT}",
+        ),
         link="log",
         robust="HC1",
         weaker=f"fit with --model {model}",
