@@ -46,13 +46,13 @@ def test_the_direction_is_that_of_the_curve(name):
     found = curve(*observed)
     assert (found["level"], found["direction"]) == (level, direction)
     assert ("at their word" in found["sentence"]) == (level == "right")
-    assert ("timid" in found["sentence"]) == (direction == "timid")
-    assert ("bold" in found["sentence"]) == (direction == "bold")
+    assert ("underconfident" in found["sentence"]) == (direction == "timid")
+    assert ("overconfident" in found["sentence"]) == (direction == "bold")
 
 
 def test_of_the_predicted_class_more_than_it_is_right_is_bold():
-    assert curve(0.4, 0.5, predicted=(0.6, 0.8), is_of_predicted=True)["words"] == "too bold"
-    assert curve(0.8, 0.95, predicted=(0.6, 0.8), is_of_predicted=True)["words"] == "too timid"
+    assert curve(0.4, 0.5, predicted=(0.6, 0.8), is_of_predicted=True)["words"] == "overconfident"
+    assert curve(0.8, 0.95, predicted=(0.6, 0.8), is_of_predicted=True)["words"] == "underconfident"
     assert curve(0.8, 0.5, predicted=(0.6, 0.8), is_of_predicted=True)["direction"] == "bent"
 
 
@@ -105,11 +105,11 @@ def test_page_json_card_and_terminal_print_the_same_verdict(tmp_path, monkeypatc
     shown = CliRunner().invoke(main, ["fit", *options]).output
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     found = report["classes"]["calibration"]["verdict"]
-    assert (found["level"], found["words"]) == ("wrong", "too bold")
+    assert (found["level"], found["words"]) == ("wrong", "overconfident")
     assert report["classes"]["sentences"][-1] == found["sentence"]
     notice = next(one for one in report["warnings"] if "probabilities" in one["title"])
-    assert notice["title"] == "Its probabilities are too bold" and notice["text"].startswith(found["sentence"])
+    assert notice["title"] == "Its probabilities are overconfident" and notice["text"].startswith(found["sentence"])
     page, card = ((tmp_path / "out" / name).read_text() for name in ("report.html", "MODEL_CARD.md"))
     assert found["sentence"] in page and found["sentence"].split(":")[0] in card
-    assert "  probabilities  too bold" in shown
+    assert "  probabilities  overconfident" in shown
     assert not any("at their word" in place or "timid" in place for place in (page, card, shown))

@@ -268,7 +268,7 @@ def test_probabilities_that_are_too_bold_are_a_warning():
     noise = np.random.default_rng(1).normal(size=X.shape)
     tenfold = np.tile(X / 4 + noise, 10)  # naive Bayes counts each column ten times
     _, _, context = class_context((cf.GaussianNB(), Memory(tenfold, codes.astype(float))))
-    assert "Its probabilities are too bold" in titles(context)
+    assert "Its probabilities are overconfident" in titles(context)
     assert not any("bold" in title or "timid" in title for title in titles(class_context("two")[2]))
 
 

@@ -289,12 +289,12 @@ DERIVED = Goal(
     "lower",
     "of what rounding allows",
     "Derived again",
-    "Is it what its rows give?",
+    "Was it computed correctly?",
     "Its numbers were derived again from the rows, and agree within rounding; the search is greedy, so another of its "
     "size may fit better.",
     "Its numbers do not agree with its rows",
     is_derived=True,
-    agreed="every number follows from its rows, to rounding; that none of its size fits better is not proven",
+    agreed="computed again from the rows, its numbers agree; that nothing of its size fits better is not proven",
 )
 # parameter that folds may choose -> what a curve of errors over it is called
 STRENGTHS = {

@@ -43,20 +43,23 @@ BADLY, BADLY_OF_RARE = 0.05, 0.5
 # direction -> what the probabilities are, and why
 DIRECTIONS = {
     "bold": (
-        "too bold",
+        "overconfident",
         "Rare cases happen more often than it says, and likely ones less often: what several columns say together may "
         "count more than once.",
     ),
     "timid": (
-        "too timid",
+        "underconfident",
         "Rare cases happen less often than it says, and likely ones more often: its probabilities are nearer to the "
         "middle than they need to be.",
     ),
     "high": ("too high", "What it speaks of happens less often than it says."),
     "low": ("too low", "What it speaks of happens more often than it says."),
-    "sure": ("too bold", "It is right less often than it says."),
-    "unsure": ("too timid", "It is right more often than it says."),
-    "bent": ("too high at some places and too low at others", "They are neither too bold nor too timid throughout."),
+    "sure": ("overconfident", "It is right less often than it says."),
+    "unsure": ("underconfident", "It is right more often than it says."),
+    "bent": (
+        "too high at some places and too low at others",
+        "They are neither overconfident nor underconfident throughout.",
+    ),
 }
 
 

@@ -157,6 +157,21 @@ def _knows_the_answer(context: Table) -> Notice | None:
     )
 
 
+def _one_column(context: Table) -> Notice | None:
+    """One of several columns that tells far more of the target than any other, and not all."""
+    used = [column for column in context["data"]["columns"] if column["kind"] != "set aside"]
+    alone = sorted(((column["alone"] or 0, column["name"]) for column in used), reverse=True)
+    if len(alone) < _SEVERAL or alone[0][0] < 0.5 or alone[1][0] > alone[0][0] / 4 or suspects(context):
+        return None
+    (share, name), (second, other) = ((share, text.visible(name, 40)) for share, name in alone[:2])
+    return _notice(
+        "note",
+        f"One column tells most: {name}",
+        f"Alone, of the {told(context)}: {name} {text.percent(share)}, the next, {other}, {text.percent(second)}.",
+        f"Is {name} known when a prediction is needed? If not, leave it out (--drop).",
+    )
+
+
 def _skipped_rows(context: Table) -> Notice | None:
     skipped = context["data"]["skipped"]
     if not skipped:
@@ -408,6 +423,7 @@ def _miscalibrated(context: Table) -> Notice | None:
 
 # The share of one class that is worth a word.
 IMBALANCED = 0.8
+_SEVERAL = 5  # columns of which one that tells most is worth a word
 
 
 def _keeps_rows(context: Table) -> Notice | None:
@@ -440,6 +456,7 @@ CHECKS = (
     _right_as_often,
     _miscalibrated,
     _unequal_classes,
+    _one_column,
     _skipped_rows,
     _dependent,
     collinear_notice,

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from certifit.report import tables, text
 from certifit.report.answer import tiles
@@ -42,8 +42,13 @@ def environment(is_html: bool) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update({name: getattr(text, name) for name in FILTERS})
+    made.filters.update({name: getattr(text, name) for name in FILTERS} | {"options": _unbroken_options})
     return made
+
+
+def _unbroken_options(words: str) -> Markup:
+    """HTML in which no line breaks behind the first hyphens of an option."""
+    return Markup(re.sub("--[a-z][a-z-]*", r'<span class="option">\g<0></span>', str(escape(words))))
 
 
 def render(context: dict[str, Any]) -> str:

@@ -311,7 +311,10 @@ def _why_chosen(board: Leaderboard) -> list[str]:
     ]
     if not simpler:
         return [f"{name} was taken: it has the smallest error."]
-    return [f"{name} was taken: {simpler[0]} has an error that is more than one standard error larger."]
+    return [
+        f"{name} was taken: it has the smallest error; that of {simpler[0]}, which is simpler, is more than one "
+        "standard error larger."
+    ]
 
 
 def _against_baseline(board: Leaderboard, measure: Measure) -> str:

@@ -78,12 +78,13 @@ _FAMILIES = {
 }
 _PENALISE = "Fit with a penalty"
 _LEAVE_OUT = "or leave out the columns that are named."
+_RATE = f"{_PENALISE} (--model poisson-ridge or gamma-ridge), {_LEAVE_OUT}"
 _GLM = Words(
     "{family} regression ({link} link)",
     "deviance",
     spelt=_FAMILIES,
     robust="HC1",
-    remedy=f"{_PENALISE} (alpha > 0), {_LEAVE_OUT}",
+    remedy=_RATE,
 )
 _PENALISED_GLM = Words(
     "{family} regression with a penalty (alpha = {alpha})",

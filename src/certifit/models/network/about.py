@@ -40,7 +40,8 @@ CHECKED = Goal(
     "proven to be the best.",
     "Its numbers do not agree with its rows",
     is_derived=True,
-    agreed="its loss is right, and its gradients on some rows; that no other weights fit better is not proven",
+    agreed="computed again, its loss agrees, and its gradients on some rows; that no other weights fit better is not "
+    "proven",
 )
 ACTIVATIONS = ("relu", "leaky-relu", "tanh", "sigmoid", "identity")
 LOSSES = {
