@@ -76,3 +76,20 @@ def test_whole_numbers_of_parquet_are_read_as_dates_where_that_is_asked(tmp_path
 def test_a_frame_keeps_the_numbers_and_a_note_says_what_they_look_like():
     encoder = cf.TableEncoder().fit(pd.DataFrame({"when": DAYS}))
     assert "looks like dates written as 20260131" in encoder.notes_[0]
+
+
+def test_seasons_are_no_months(tmp_path):
+    cells = ["2001-02", "2002-03", "2003-04"]
+    source, column = table(tmp_path, cells)
+    assert column.to_pylist() == cells and "types={'when': 'month'}" in source.notes[0]
+    assert pa.types.is_timestamp(table(tmp_path, [*cells, "2003-05"])[1].type)
+
+
+def test_a_target_is_no_date(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y,m\n" + "".join(f"{k},{day},2026-{1 + k % 12:02}\n" for k, day in enumerate(DAYS)))
+    assert scan_csv(path, target="y").schema.field("y").type == pa.int64()
+    assert scan_csv(path, target="m").schema.field("m").type == pa.string()
+    pq.write_table(pa.table({"x": range(len(DAYS)), "y": DAYS}), tmp_path / "rows.parquet")
+    source = scan_parquet(tmp_path / "rows.parquet", target="y", texts="recognise")
+    assert source.schema.field("y").type == pa.int64()

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.data.source import Memory
 from certifit.maps.table import TableEncoder
@@ -298,3 +299,8 @@ def test_levels_that_differ_in_capitals_or_spaces_are_named() -> None:
     assert "One level differs" in notes([["yes", "Yes", "no"][i % 3] for i in range(N)])[0]
     assert "2 levels differ" in notes([["yes", "Yes", "no", " no"][i % 4] for i in range(N)])[0]
     assert notes([["yes", "no"][i % 2] for i in range(N)]) == []
+
+
+def test_a_column_with_a_very_long_text_is_no_category():
+    table = pa.table({"x": ["a", "b", "c" * 20_000] * 8, "y": range(24)})
+    assert "text of 20,000 characters, too long for a category" in " ".join(cf.TableEncoder().fit(table).notes_)

@@ -101,6 +101,10 @@ def test_labels_of_an_axis_end_within_the_picture():
     assert all(float(x) + svg.CHARACTER * len(label) / 2 <= svg.WIDTH for x, label in labels)
 
 
+def test_a_bound_below_rounding_is_said_without_its_power():
+    assert [text.bound(value) for value in (0.0, 4e-32, 3e-9)] == ["1e-15", "1e-15", "3e-9"]
+
+
 @pytest.mark.parametrize(
     ("share", "measure", "corrected", "answer"),
     [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -369,6 +370,19 @@ def own_options(*names: str) -> tuple[Callable[[Any], Any], ...]:
     return tuple(options.values())
 
 
+class ModelName(click.Choice[str]):
+    """The name of a model; one that is not there is answered by names near it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, or a sentence on names like it."""
+        names = list(self.choices)
+        if value in names:
+            return str(value)
+        near = [name for name in names if name in value or value in name] or get_close_matches(value, names, n=3)
+        guess = f" Did you mean {' or '.join(map(repr, near[:4]))}?" if near else ""
+        self.fail(f"there is no model {value!r}.{guess} All are: {', '.join(names)}.", param, ctx)
+
+
 def help_of(compared: Mapping[str, Sequence[str]], names: Iterable[str]) -> str:
     """What --model does. The models themselves are listed below the options, by `listed_models`."""
     margins = [name for name in names if KINDS[name].command.compared_in is not None]
@@ -401,7 +415,7 @@ model_options: tuple[Callable[[Any], Any], ...] = (
         "quantity.",
     ),
     click.option(
-        "--model", "kind", type=click.Choice([AUTO, *KINDS]), default=AUTO, show_default=True, metavar=NAME_BELOW,
+        "--model", "kind", type=ModelName([AUTO, *KINDS]), default=AUTO, show_default=True, metavar=NAME_BELOW,
         help=help_of(COMPARED, KINDS),
     ),
     *own_options(),

@@ -122,7 +122,12 @@ class Data:
         if not types:
             return {}
         held = {field.name: str(field.type) for field in getattr(scans, self.scan)(list(self.paths)).schema}
-        return {name: kind for name, kind in types.items() if "string" in held.get(name, "")}
+        whole = ("int32", "int64")
+        return {
+            name: kind
+            for name, kind in types.items()
+            if "string" in held.get(name, "") or (held.get(name) in whole and kind in ("date", "number"))
+        }
 
 
 def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) -> Data:

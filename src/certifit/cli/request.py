@@ -298,6 +298,15 @@ class Request:
         return _encoder(names, texts=self.texts.binarizer() if with_words else None, **self.encoding)
 
 
+def _opened(request: Request, labels: bool) -> Any:
+    """The scan; codes of categories that could be dates too (20260131) are codes."""
+    source = request.data.open(labels=labels, **request.roles)
+    dates = [name for name in listed_names(request.encoding["categories"]) or () if source.readings.get(name) == "date"]
+    if not dates:
+        return source
+    return request.data.open(dict.fromkeys(dates, "number"), labels=labels, **request.roles)
+
+
 def _all_but(drop: str, columns: str | None, names: Sequence[str], roles: Mapping[str, Any]) -> list[str]:
     """The columns to fit from where --drop names those to leave out; roles: columns of target, weight and others."""
     if columns is not None:
@@ -344,7 +353,7 @@ def carry_out(request: Request, work: Callable[[Any, Display], Done], labels: bo
         warnings.simplefilter("always")
         display.step("reading types")
         with holding_rows():
-            source = request.data.open(labels=labels, **request.roles).kept(request.may_spill)
+            source = _opened(request, labels).kept(request.may_spill)
         stack.callback(source.files.close)
         for note in [] if request.quiet else source.notes:
             say(f"Note: {note}")

@@ -237,7 +237,8 @@ def _proof(context: dict[str, Any]) -> list[str]:
         return [f"  {goal['done'].lower()}  {words}"]
     label = "converged" if is_smaller else "best fit"
     if certificate["holds"]:
-        bound = f"{value} of it" if is_smaller else f"{value} {goal['unit']}"
+        most = text.bound(certificate["value"])
+        bound = f"{most} of it" if is_smaller else f"{most} {goal['unit']}"
         none = f"no {goal['chosen']} can {goal['lower']}" if is_smaller else f"nothing {goal['lower']}s"
         sure = "by an estimate, no proof" if certificate["is_local"] else "proven"
         words = f"yes, {sure}: {none} the {size} by more than {bound}"

@@ -83,7 +83,7 @@ def scan_csv(
         numbers = [name for name in (weight, offset, exposure) if name is not None and name not in keys[0]]
         read = [name for name in (*chosen, group, target) if name is not None and name not in keys[0]]
         in_files = {name: kind for name, kind in (types or {}).items() if name not in keys[0]}
-        return CsvFiles(texts, read, numbers, in_files, bad_rows), chosen
+        return CsvFiles(texts, read, numbers, in_files, bad_rows, target), chosen
 
     files, chosen = of_encoding(paths, opened, delimiter, encoding, tuple(missing), has_header)
     return _source(files, keys, roles, chosen, missing_target, types or {})
@@ -200,7 +200,7 @@ def _typed(
 
         named = [name for name in dict.fromkeys([*chosen, *roles.columns()]) if name in files.schema.names]
         in_files = {name: kind for name, kind in types.items() if name not in keys[0]}
-        files = read_texts(files, named, in_files, texts == "recognise")
+        files = read_texts(files, named, in_files, texts == "recognise", roles.target)
     return _source(files, keys, roles, chosen, missing_target, types)
 
 

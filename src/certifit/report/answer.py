@@ -233,7 +233,7 @@ def _proof(context: Table) -> list[Table]:
     if certificate["holds"] and certificate["goal"]["is_derived"]:
         small = str(certificate["goal"]["agreed"])
     elif certificate["holds"]:
-        small = f"within {value}{nats} of the best; {asked}"
+        small = f"within {text.bound(certificate['value'])}{nats} of the best; {asked}"
     elif certificate["fault"] is not None:
         small = "no bound: see above"
     else:

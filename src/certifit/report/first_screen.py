@@ -144,6 +144,10 @@ def _good_unseen(context: Table) -> Table:
     return unmeasured
 
 
+_CODES = " on codes"  # behind the name of a model in a leaderboard of the command line
+_ON_CODES = "On codes: columns of few whole numbers are read as categories"
+
+
 def _model(context: Table) -> Table:
     validation, words = context["validation"], str(context["model"]["words"])
     doubt = [] if validation is None else [line for line in validation["notes"] if "--task" in line]
@@ -160,6 +164,8 @@ def _model(context: Table) -> Table:
         is_said = words.lower() in name.lower()
         words, why = name, why if is_said else f"{words}. {why}"
     answer = words[0].upper() + words[1:]
+    if why.partition(" was taken")[0].endswith(_CODES):
+        why = f"{why.removesuffix('.')}. {_ON_CODES}"
     rows = f"{text.plural(context['data']['n_rows'], 'row')}, {text.plural(context['model']['n_features'], 'column')}"
     small = " ".join([*doubt, f"{why.removesuffix('.')}. {rows}"])
     return {"question": "Which model, and why?", "answer": answer, "small": small, "kind": "warn" if doubt else ""}

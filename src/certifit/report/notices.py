@@ -444,7 +444,21 @@ def _notice(level: str, title: str, words: str, action: str) -> Notice:
     return {"level": level, "title": title, "text": words, "action": action}
 
 
+def _sum_row(context: Table) -> Notice | None:
+    """A row below the others that sums them up."""
+    said = [line for line in context["data"]["notes"] if "named as sums are" in line]
+    if not said:
+        return None
+    return _notice(
+        "bad",
+        "A row may be the total of others",
+        text.visible(said[0], 400),
+        "Such a row pulls the fit to it, and makes errors and R² look other than they are. Remove it, and fit again.",
+    )
+
+
 CHECKS = (
+    _sum_row,
     _spelt_alike,
     _computed,
     _not_certified,
@@ -456,10 +470,10 @@ CHECKS = (
     _right_as_often,
     _miscalibrated,
     _unequal_classes,
-    _one_column,
     _skipped_rows,
     _dependent,
     collinear_notice,
+    _one_column,
     _few_digits,
     _after_selection,
     _end_of_grid,

@@ -118,6 +118,11 @@ def power(value: float | None) -> str:
     return f"{digit}e{exponent}" if not -3 <= exponent <= 3 else number(digit * 10.0**exponent)
 
 
+def bound(value: float) -> str:
+    """A proven relative bound as sentences print it: 1e-15 and below are all called 1e-15; report.json has them."""
+    return power(max(value, 1e-15))
+
+
 def p_value(p: float | None) -> str:
     """Two significant digits down to 0.0001, then '< 0.0001'."""
     if p is None or math.isnan(p):

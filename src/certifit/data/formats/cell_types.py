@@ -276,6 +276,7 @@ class Look:
     has_comma: bool = False
     has_gap: bool = False  # a space or an apostrophe between digits
     has_parentheses: bool = False
+    has_months: bool = False  # a month that is no season such as 2001-02
     days: set[int] | None = field(default_factory=set)  # some of the dates such as 20260131; None: a cell is no date
 
     def add(self, column: pa.Array) -> None:
@@ -302,6 +303,8 @@ class Look:
                 self.in_either += filled if k in (_WHOLE, _FLOAT) else 0
                 self.zeros += 0 if k else _zeros(values, counts)
                 return
+        if self.of_kind[KINDS.index(MONTH)]:
+            self.has_months |= not all(map(_is_season, values.to_pylist()))
         is_number = pc.or_(POINT.matches(values), COMMA.matches(values))
         values, counts = values.filter(is_number), counts.filter(is_number)
         self.in_either += pc.sum(counts).as_py() or 0
@@ -344,8 +347,12 @@ class Look:
             if len(unit) <= _LONGEST_UNIT and (unit in self.units or len(self.units) < 8):
                 self.units[unit] = self.units.get(unit, 0) + n
 
-    def decide(self, must_be_number: bool = False, prefers_comma: bool = False) -> Decision:
-        """How to read the column. prefers_comma: the rest of the file speaks for a decimal comma."""
+    def decide(self, must_be_number: bool = False, prefers_comma: bool = False, may_be_month: bool = True) -> Decision:
+        """How to read the column.
+
+        prefers_comma: the rest of the file speaks for a decimal comma. may_be_month: months and whole numbers that all
+        are dates are read as dates.
+        """
         self.count()
         if self.n_cells == 0:
             return Decision(EMPTY)
@@ -355,13 +362,21 @@ class Look:
             if must_be_number:
                 return Decision(KINDS[_FLOAT], self.n_cells - self.of_kind[_FLOAT])
             return Decision(None, note=self._mixed_note())
-        if best == _WHOLE and self.zeros:
-            return Decision(None, note=_CODES)
-        if best == _WHOLE and not must_be_number and len(self.days or ()) >= _FEWEST_DAYS:
-            return Decision(DIGITS, note=_AS_DIGITS)
+        if (other := self._otherwise(best, may_be_month and not must_be_number)) is not None:
+            return other
         equal = [KINDS[k] for k in fitting if self.of_kind[k] == self.of_kind[best]]
         kind, rival = self._taken(KINDS[best], equal, prefers_comma)
         return Decision(kind, self.n_cells - self.of_kind[best], self._note(kind, rival), rival)
+
+    def _otherwise(self, best: int, may_be_month: bool) -> Decision | None:
+        """Codes, dates and seasons that look like whole numbers and months."""
+        if best == _WHOLE and self.zeros:
+            return Decision(None, note=_CODES)
+        if best == _WHOLE and may_be_month and len(self.days or ()) >= _FEWEST_DAYS:
+            return Decision(DIGITS, note=_AS_DIGITS)
+        if KINDS[best] is MONTH and not (may_be_month and self.has_months):
+            return Decision(None, note=_SEASONS if may_be_month else "")
+        return None
 
     def _suits(self, k: int) -> bool:
         """More than 9 in 10 cells are of the kind; times of day all, for 23:10 beside 25:40 are minutes and seconds."""
@@ -435,6 +450,7 @@ _ORDER = {
 _AS_DIGITS = (
     "holds dates such as 20260131, and was read as dates. If they are numbers or codes: types={COLUMN: 'number'}"
 )
+_SEASONS = "may hold months or seasons (2001-02), and was read as text. To read it as months: types={COLUMN: 'month'}"
 _CODES = "has whole numbers with a 0 in front, kept as codes. To read them as numbers: types={COLUMN: 'number'}"
 
 
@@ -442,6 +458,12 @@ def _zeros(values: pa.Array, counts: pa.Array | None) -> int:
     """Cells of whole numbers with a 0 in front of other digits."""
     is_code = pc.and_(pc.starts_with(values, "0"), pc.greater(pc.binary_length(values), 1))
     return pc.sum(is_code if counts is None else pc.if_else(is_code, counts, 0)).as_py() or 0
+
+
+def _is_season(cell: str) -> bool:
+    """Whether a cell may be two years that follow each other: 2001-02."""
+    years = re.fullmatch(r"\s*\d\d(\d\d)-(\d\d)\s*", cell)
+    return years is not None and (int(years[1]) + 1) % 100 == int(years[2])
 
 
 def _days(numbers: pa.Array) -> list[int] | None:

@@ -58,7 +58,7 @@ class CsvFiles:
     """Files of one header, in any order of its columns. The look that settles the types is made once, here.
 
     texts: how each file is written. numbers: columns beside the others that are numbers whatever their cells look like:
-    weight, offset, exposure.
+    weight, offset, exposure. target: months and whole numbers in it are no dates.
     """
 
     checksummed = False
@@ -66,9 +66,10 @@ class CsvFiles:
 
     def __init__(
         self, texts: Mapping[str, Text], features: Sequence[str], numbers: Sequence[str], types: Mapping[str, Any],
-        bad_rows: int,
+        bad_rows: int, target: str | None = None,
     ) -> None:  # fmt: skip
         self.paths, self.texts, self.numbers, self.bad_rows = list(texts), dict(texts), list(numbers), bad_rows
+        self.target = target
         wanted = [*features, *numbers]
         self.unchanged = Unchanged(self.paths)
         header = texts[self.paths[0]].header
@@ -215,7 +216,10 @@ class CsvFiles:
 
     def _decide(self, looks: dict[str, Look], prefers_comma: bool | None = None) -> None:
         """Give columns read as text the type of their cells. prefers_comma: None where the columns themselves tell."""
-        decide = {name: partial(look.decide, name in self.numbers) for name, look in looks.items()}
+        decide = {
+            name: partial(look.decide, name in self.numbers, may_be_month=name != self.target)
+            for name, look in looks.items()
+        }
         if prefers_comma is None:
             sure = [decision for each in decide.values() if (decision := each()).rival is None]
             commas, points = (sum(decision.kind is kind for decision in sure) for kind in (COMMA, POINT))

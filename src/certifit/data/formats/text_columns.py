@@ -40,9 +40,12 @@ class TypedFiles(Protocol):
 
 
 def read_texts(
-    files: TypedFiles, names: Sequence[str], types: Mapping[str, str], is_recognised: bool
+    files: TypedFiles, names: Sequence[str], types: Mapping[str, str], is_recognised: bool, target: str | None = None
 ) -> TypedFiles | ReadTexts:
-    """The files, columns of text among `names` read by `types`, or by what all their cells are; as they are else."""
+    """The files, columns of text among `names` read by `types`, or by what all their cells are; as they are else.
+
+    target: months and whole numbers in it are no dates.
+    """
     for name in types:
         refuse_unknown(name, files.schema.names, repr(files.paths[0]))
     texts = [name for name in names if _is_text(files.schema.field(name).type)]
@@ -51,10 +54,11 @@ def read_texts(
     asked = {name: types[name] for name in texts if types.get(name, "text") != "text"}
     asked |= {name: "date" for name in whole if types.get(name) == "date"}
     _refuse_types(files, types, [*texts, *as_text, *asked])
-    free = [name for name in (*texts, *whole) if name not in types] if is_recognised else []
+    free = [name for name in (*texts, *whole) if name not in types and (name in texts or name != target)]
+    free = free if is_recognised else []
     looks = _looks(files, list(asked), _likely(files, free))
     decisions = {name: _asked(files, name, word, looks[name]) for name, word in asked.items()}
-    decisions |= {name: _recognised(look) for name, look in looks.items() if name in free}
+    decisions |= {name: _recognised(look, name != target) for name, look in looks.items() if name in free}
     taken = {name: decision for name, decision in decisions.items() if decision.kind is not None}
     return ReadTexts(files, taken, as_text) if taken or as_text else files
 
@@ -159,9 +163,9 @@ def _looks(files: TypedFiles, asked: Sequence[str], likely: Sequence[str]) -> di
     return looks
 
 
-def _recognised(look: Look) -> Decision:
+def _recognised(look: Look, may_be_month: bool = True) -> Decision:
     """A reading that suits every filled cell, but for whole numbers, flags and nothing at all."""
-    decision = look.decide()
+    decision = look.decide(may_be_month=may_be_month)
     is_taken = decision.kind is not None and (decision.kind.type in _WORDS) and not decision.bad_cells
     return decision if is_taken else Decision(None)
 

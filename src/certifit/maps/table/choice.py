@@ -18,6 +18,7 @@ from certifit.maps.table.survey import ColumnSurvey, Survey, sharing
 FEW_ROWS = 20  # too few rows to call a column an identifier, too few levels to call one free text
 _UNIQUE_SHARE = 0.95
 _IDENTIFIER = r"(?:.*[_ .-])?(?:id|idx|index|key|nr|no|number|row|rownum|rowid|rownames)|column1|unnamed.*|instant|sno"
+_LONGEST_LEVEL = 10_000  # characters
 _DAY = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 _LONG_TEXT = 40  # mean number of characters above which texts are long
 
@@ -131,7 +132,7 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     texts = column.texts
     if texts is None:
         raise ValueError(f"Column {name!r} was not surveyed as text.")
-    if reason := _not_levels(texts):
+    if reason := _not_levels(texts) or _too_long(texts):
         return SetAside(name, reason=reason)
     if texts.counts is None:
         return SetAside(name, reason=_too_many("more than " + f"{settings.max_levels:,}", settings))
@@ -217,6 +218,11 @@ def _not_levels(texts: Levels) -> str | None:
         what = "free text or an identifier" if _is_prose(texts) else "an identifier"
         return f"it looks like {what} ({distinct:,} different texts in {texts.count:,} rows)"
     return None
+
+
+def _too_long(texts: Levels) -> str | None:
+    longest = max(map(len, texts.counts or ()), default=0)
+    return f"it holds a text of {longest:,} characters, too long for a category" if longest > _LONGEST_LEVEL else None
 
 
 def _too_many(count: str, settings: Settings) -> str:
