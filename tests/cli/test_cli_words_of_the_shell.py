@@ -101,7 +101,7 @@ def test_the_table_of_models_is_headed_by_what_they_were_scored_by(share, measur
     ("options", "said"),
     [
         (["--delimiter", ";"], "--delimiter is for CSV"), (["--na", "?"], "--na is for CSV"),
-        (["--no-header"], "--no-header is for CSV"), (["--types", "x=date"], "--types x=date"),
+        (["--no-header"], "--no-header is for CSV"), (["--types", "x=flag"], "--types x=flag"),
     ],
 )  # fmt: skip
 def test_options_for_csv_are_refused_where_files_carry_their_types(tmp_path, options, said):
