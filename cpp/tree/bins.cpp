@@ -100,7 +100,7 @@ bool bin_block(const Rows& rows, size_t first, size_t count, const Edges& ends, 
                uint8_t* out) {
   const size_t p = rows.n_columns;
   std::vector<double> scratch, x(count);
-  std::vector<uint8_t> found(count);
+  std::vector<uint8_t> codes(count);
   WholeRows whole(rows);
   bool is_finite = true;
   // Some rows at a time stay in the cache until all their columns are read.
@@ -113,10 +113,10 @@ bool bin_block(const Rows& rows, size_t first, size_t count, const Edges& ends, 
       for (size_t k = 0; k < n; ++k) x[k] = dense[k * p + j];
       for (size_t k = 0; k < n; ++k) is_finite &= !std::isinf(x[k]);
       if (columns.is_levels(j))
-        find_levels(columns.n_levels[j], x.data(), n, found.data());
+        find_levels(columns.n_levels[j], x.data(), n, codes.data());
       else
-        search_all(ends[j].data(), x.data(), n, found.data());
-      for (size_t k = 0; k < n; ++k) out[(begin + k) * p + j] = found[k];
+        search_all(ends[j].data(), x.data(), n, codes.data());
+      for (size_t k = 0; k < n; ++k) out[(begin + k) * p + j] = codes[k];
     }
   }
   return is_finite;

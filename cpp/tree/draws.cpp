@@ -13,7 +13,7 @@ double place_of(Philox& random, double total, bool is_whole) {
 }
 
 // The first one whose end is above a place.
-size_t found(const std::vector<double>& ends, double place) {
+size_t index_of(const std::vector<double>& ends, double place) {
   const auto at = std::upper_bound(ends.begin(), ends.end(), place);
   return std::min(static_cast<size_t>(at - ends.begin()), ends.size() - 1);
 }
@@ -56,7 +56,7 @@ std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size
   if (draws.size() == 1) return {static_cast<uint32_t>(n_draws)};
   Philox random(seed, 2 * tree + 1);
   repeat(n_draws, crew, [&] {
-    const size_t block = rows.is_weighted() ? found(ends, place_of(random, total, is_whole))
+    const size_t block = rows.is_weighted() ? index_of(ends, place_of(random, total, is_whole))
                                             : random.below(static_cast<uint32_t>(rows.n_rows)) / summed_block;
     ++draws[block];
   });
@@ -74,7 +74,7 @@ void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws,
   double total = 0;
   for (size_t i = 0; i < n; ++i) ends[i] = total += weight[i];
   is_whole = is_counted(is_whole, total);
-  repeat(n_draws, crew, [&] { ++draws[found(ends, place_of(random, total, is_whole))]; });
+  repeat(n_draws, crew, [&] { ++draws[index_of(ends, place_of(random, total, is_whole))]; });
 }
 
 std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree, Crew& crew) {

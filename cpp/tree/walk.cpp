@@ -40,9 +40,9 @@ int32_t leaf_with_ranges(const double* row, const Step* steps, const Paths& path
 }
 
 bool has_infinity(const double* row, size_t n_columns) {
-  bool found = false;
-  for (size_t j = 0; j < n_columns; ++j) found |= std::fabs(row[j]) == infinity;
-  return found;
+  bool has_infinity = false;
+  for (size_t j = 0; j < n_columns; ++j) has_infinity |= std::fabs(row[j]) == infinity;
+  return has_infinity;
 }
 
 }  // namespace

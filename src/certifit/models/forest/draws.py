@@ -57,10 +57,10 @@ class DrawnRows:
 
 def drawn_rows(parts: Parts) -> DrawnRows:
     """Of the rows of all parts."""
-    told = list(parts.map(_weights, ("y", "weight")))
-    is_weighted = any(has_weights for _, has_weights, _ in told)
-    weights = np.concatenate([blocks for blocks, _, _ in told]) if is_weighted else None
-    return DrawnRows(parts.n_rows, all(is_whole for _, _, is_whole in told), weights)
+    of_parts = list(parts.map(_weights, ("y", "weight")))
+    is_weighted = any(has_weights for _, has_weights, _ in of_parts)
+    weights = np.concatenate([blocks for blocks, _, _ in of_parts]) if is_weighted else None
+    return DrawnRows(parts.n_rows, all(is_whole for _, _, is_whole in of_parts), weights)
 
 
 def _weights(part: Part) -> tuple[Array, bool, bool]:

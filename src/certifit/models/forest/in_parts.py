@@ -185,11 +185,11 @@ class _Growth:
     def _split(self, tree: _Tree, node: _Node) -> _Split:
         plan, (n_tried, *stops) = self.plan, self.plan.rules
         is_pure = node.sums is not None and bool(node.sums[4])
-        found = core.forest_split(
+        split = core.forest_split(
             node.words, node.key, node.depth, node.n_rows, is_pure, len(plan.edges), plan.n_classes, n_tried, *stops,
             plan.centre, tree.sizes, plan.n_levels,
         )  # fmt: skip
-        return _Split(**found)
+        return _Split(**split)
 
     def _children(self, tree: _Tree, node: _Node, split: _Split) -> tuple[int, int]:
         """Adds both sides of a split: the number of the smaller one, then of the larger."""

@@ -248,11 +248,11 @@ class _Growth:
 
 def _best_split(plan: TreePlan, node: _Node) -> _Split:
     """What a node is, and its best split."""
-    found = core.level_split(
+    split = core.level_split(
         node.words, node.sums, node.depth, node.n_rows, node.low, node.high, len(plan.edges), *plan.target,
         *plan.stops, plan.direction, plan.n_levels, plan.whole, n_threads(),
     )  # fmt: skip
-    return _Split(**found)
+    return _Split(**split)
 
 
 def paths_of(splits: Sequence[BinSplit | None], left: Sequence[int], n_levels: Array | None) -> tuple[Array, ...]:
