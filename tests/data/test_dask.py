@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 from tables import Numbers, bits, in_memory, table_of_numbers
 
-from certifit.data.engines import from_dask
+from certifit.data.engines import dask_parts, from_dask
 from certifit.data.engines.dask_parts import Aligned
+from certifit.data.parts import PartPlan, local_parts
 from certifit.data.source import Block
 from certifit.runtime import n_threads
 
@@ -163,3 +164,21 @@ def test_arrays_that_workers_receive_begin_where_numbers_may_begin():
     arrived = received(Aligned(f))
     assert arrived.args[0].flags.aligned
     assert arrived(np.ones(5)) == Aligned(f)(np.ones(5)) == 10.0
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 50])
+def test_parts_in_groups_are_those_of_memory(n_threads, monkeypatch):
+    monkeypatch.setattr(dask_parts, "_n_threads", lambda: n_threads)
+    rng = np.random.default_rng(0)
+    plan = PartPlan(90, 8, "order", lambda rows: {name: rows[name][np.argsort(rows["order"])] for name in rows})
+    stretches = [{"order": rng.integers(0, 2**63, 30).astype(np.uint64) * 2, "y": rng.random(30)} for _ in range(3)]
+    told = []
+    with dask.config.set(scheduler="synchronous"):
+        tasks = [dask.delayed(rows) for rows in stretches]
+        for parts in (local_parts(stretches, plan, may_spill=False), dask_parts.DaskParts.built(tasks, plan)):
+            total = parts.updated_total(lambda part: ({"z": 2 * part["y"]}, np.array([part.n_rows])), ("y",))
+            firsts = list(parts.update(lambda part: ({"z": part["z"] + 1}, part.first), ("z",)))
+            carried = parts.fold(lambda part, before: before / 2 + part["z"].sum(), 0.0, ("z",))
+            whole = parts.total(lambda part: np.array([part.n_rows]), ("y",))
+            told.append((total, firsts, carried, whole, parts.gathered(lambda part: part["z"], ("z",)).tolist()))
+    assert told[0] == told[1] and told[0][0] == 90 and len(told[0][1]) == 12
