@@ -301,7 +301,9 @@ class Request:
 def _opened(request: Request, labels: bool) -> Any:
     """The scan; codes of categories that could be dates too (20260131) are codes."""
     source = request.data.open(labels=labels, **request.roles)
-    dates = [name for name in listed_names(request.encoding.get("categories")) or () if source.readings.get(name) == "date"]
+    dates = [
+        name for name in listed_names(request.encoding.get("categories")) or () if source.readings.get(name) == "date"
+    ]
     if not dates:
         return source
     return request.data.open(dict.fromkeys(dates, "number"), labels=labels, **request.roles)
