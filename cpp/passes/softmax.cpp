@@ -63,28 +63,6 @@ class Loss {
   Chances p_;
 };
 
-class Product {
- public:
-  explicit Product(size_t n_classes) : n_classes_(n_classes), p_(n_classes) {}
-  size_t n_slopes() const { return n_classes_; }
-  size_t n_sums() const { return 0; }
-
-  void operator()(size_t, double weight, size_t k, const Panels& scores, Panels& slopes, std::vector<double>&) {
-    p_.read(scores, 0, k, nullptr);
-    Vec sum{};
-    for (size_t q = 0; q < slopes.n_panels; ++q)
-      sum = multiply_add(load(&p_.values[q * lanes]), load(scores.at(slopes.n_panels + q, k)), sum);
-    const Vec mean = broadcast((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    for (size_t q = 0; q < slopes.n_panels; ++q)
-      store(slopes.at(q, k),
-            load(&p_.values[q * lanes]) * (load(scores.at(slopes.n_panels + q, k)) - mean) * broadcast(weight));
-  }
-
- private:
-  size_t n_classes_;
-  Chances p_;
-};
-
 class Dual {
  public:
   Dual(const double* y, size_t n_classes, const Mixture& mixture)
@@ -133,12 +111,6 @@ class Dual {
 ManySums softmax(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
                  const ScoreWeights& state, size_t block_rows, Crew& crew) {
   return many_scores(rows, weight, scaling, {&state, 1}, Loss(y, state.n_scores), block_rows, crew);
-}
-
-ManySums softmax_product(const Rows& rows, const double* weight, const Scaling& scaling, const ScoreWeights& state,
-                         const ScoreWeights& direction, size_t block_rows, Crew& crew) {
-  const ScoreWeights sets[2] = {state, direction};
-  return many_scores(rows, weight, scaling, sets, Product(state.n_scores), block_rows, crew);
 }
 
 ManySums softmax_dual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,

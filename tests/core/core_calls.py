@@ -241,13 +241,6 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, "y": _codes_of(rng, n, k), "weight": maybe(rng, np.abs(vector(rng, n))), **_many(rng, d, k)}
 
 
-@call("softmax_product")
-def _(rng: Rng) -> Arguments:
-    (x, n, d), k = rows(rng), int(rng.integers(1, 7))
-    direction = {"direction": rng.normal(size=(d, k)), "direction_intercepts": vector(rng, k)}
-    return {"x": x, "weight": maybe(rng, np.abs(vector(rng, n))), **_many(rng, d, k), **direction}
-
-
 @call("softmax_dual")
 def _(rng: Rng) -> Arguments:
     (x, n, d), k = rows(rng), int(rng.integers(1, 7))

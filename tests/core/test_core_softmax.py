@@ -60,17 +60,6 @@ def test_cross_entropy_and_its_gradient_are_the_formulas(core, rng, n_classes, i
     np.testing.assert_allclose(gradient, expected, rtol=1e-11, atol=1e-10)
 
 
-@CLASSES
-@CASES
-def test_a_product_is_the_hessian_times_a_direction(core, rng, n_classes, is_sparse):
-    rows = Rows(rng, n_classes, is_sparse)
-    p, way = rows.chances(), rng.normal(size=rows.state.shape)
-    v = rows.ones @ way
-    expected = rows.ones.T @ (rows.weight[:, None] * p * (v - (p * v).sum(axis=1, keepdims=True)))
-    found = rows.call(core.softmax_product, way[:-1].copy(), way[-1].copy(), with_y=False)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
-
-
 @CASES
 def test_the_pairs_are_the_parts_of_the_hessian(core, rng, is_sparse):
     rows = Rows(rng, 4, is_sparse)
@@ -128,12 +117,11 @@ def test_columns_of_any_type_give_the_bits_of_float64(core, rng, dtype):
 @CASES
 def test_any_number_of_threads_gives_the_same_bits(core, rng, is_sparse):
     rows = Rows(rng, 10, is_sparse)
-    way = rng.normal(size=rows.state.shape)
+    lift = rng.normal(size=10)
     calls = [
         lambda: rows.call(core.softmax_oracle)[1],
-        lambda: rows.call(core.softmax_product, way[:-1].copy(), way[-1].copy(), with_y=False),
         lambda: rows.call(core.softmax_pairs, with_y=False),
-        lambda: rows.call(core.softmax_dual, way[-1].copy(), np.full(10, 0.1), 0.1)[1],
+        lambda: rows.call(core.softmax_dual, lift, np.full(10, 0.1), 0.1)[1],
     ]
     one = [f().tobytes() for f in calls]
     rows.threads = 7

@@ -73,12 +73,6 @@ def cross_entropy(source: Source, scaling: Scaling, point: Array) -> tuple[float
     return float(value), gradient
 
 
-def product(source: Source, scaling: Scaling, point: Array, direction: Array) -> Array:
-    """The Hessian of the sum times a direction: one pass."""
-    (total,) = _summed(source, partial(_product_of_stretch, scaling=scaling, point=point, direction=direction))
-    return np.asarray(total)
-
-
 def pairs(source: Source, scaling: Scaling, point: Array) -> Array:
     """sum_i w_i p_ik p_il (x_i, 1)(x_i, 1)' for all classes k < l: one pass that costs as many Gram matrices."""
     check_square(source, n_cells=point.shape[1] * (point.shape[1] - 1) // 2)
@@ -134,13 +128,6 @@ def _loss_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows:
     return Sums(
         core.softmax_oracle(stretch.rows, stretch.y, stretch.weight, *units, *_parts(point), block_rows, n_threads())
     )
-
-
-def _product_of_stretch(stretch: Block, scaling: Scaling, point: Array, direction: Array, block_rows: int) -> Sums:
-    s = scaling
-    units = (s.scale, s.shift, s.weight_scale)
-    where = (*_parts(point), *_parts(direction))
-    return Sums((core.softmax_product(stretch.rows, stretch.weight, *units, *where, block_rows, n_threads()),))
 
 
 def _pairs_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:

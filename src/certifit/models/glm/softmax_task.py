@@ -11,7 +11,7 @@ A point is (weights of scaled, shifted columns; intercepts of those), (columns +
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -19,13 +19,11 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.models.glm.task import Evaluated, ScoreTask
+from certifit.models.glm.task import Evaluated, ScoreTask, hold_intercepts
 from certifit.models.lasso.task import Strengths
-from certifit.models.least_squares.normal_equations import LARGEST_PENALTY
 from certifit.runtime import one_blas_thread
-from certifit.statistics import double_double as dd
 from certifit.statistics import softmax as sums
-from certifit.statistics.gram import ColumnSizes, Scaling
+from certifit.statistics.gram import Scaling
 
 LITTLE = 1e-8  # of the curvature of a column: what directions common to all classes are given where there are kinks
 
@@ -99,11 +97,6 @@ class SoftmaxTask(ScoreTask):
         """Strength of the penalty on the mean scale."""
         return self.strengths.alpha
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of a point, before it is one vector."""
-        return len(self.scaling.scale) + 1, self.n_classes
-
     @cached_property
     def null_value(self) -> float:
         """The objective without weights."""
@@ -124,23 +117,8 @@ class SoftmaxTask(ScoreTask):
             self.rescale()
             summed = sums.cross_entropy(self.source, self.scaling, at)
         with np.errstate(over="ignore", invalid="ignore"):
-            loss, pull = summed[0] / self.sum_weight, self.l2[:, None] * at
-            gradient = summed[1] / self.sum_weight + pull
-            value = loss + float(np.sum(pull * at)) / 2
-        if not self.fit_intercept:
-            gradient[-1] = 0.0
-        return Evaluated(value, gradient.ravel(), self.hessian(point) if hessian else None, loss)
-
-    def product(self, point: Array, direction: Array) -> Array:
-        """The Hessian times a direction: one pass."""
-        way = direction.reshape(self.shape).copy()
-        if not self.fit_intercept:
-            way[-1] = 0.0
-        summed = sums.product(self.source, self.scaling, point.reshape(self.shape), way) / self.sum_weight
-        summed += self.l2[:, None] * way
-        if not self.fit_intercept:
-            summed[-1] = 0.0
-        return np.asarray(summed.ravel())
+            here = self.with_squares(summed[0] / self.sum_weight, (summed[1] / self.sum_weight).ravel(), None, point)
+        return replace(here, hessian=self.hessian(point)) if hessian else here
 
     def hessian(self, point: Array) -> Array:
         """The Hessian, made definite: directions common to all classes, where no gradient points, curve too."""
@@ -149,10 +127,10 @@ class SoftmaxTask(ScoreTask):
         common = np.einsum("ikjk->ij", whole) / n_classes**2
         # A kink or a bound pulls that way too: there a little curvature must do, or steps would be short.
         whole += common[:, None, :, None] * (1.0 if self.is_smooth else LITTLE)
-        if not self.fit_intercept:  # nothing moves there
-            whole[-1] = whole[:, :, -1] = 0.0
-            whole[-1, :, -1] = np.eye(n_classes)
-        return whole.reshape(self.size, self.size)
+        matrix = whole.reshape(self.size, self.size)
+        if not self.fit_intercept:
+            hold_intercepts(matrix, n_classes)
+        return matrix
 
     def curvature(self, point: Array) -> Array:
         """The Hessian as it is, columns x classes x columns x classes.
@@ -173,41 +151,21 @@ class SoftmaxTask(ScoreTask):
             whole[at, first, at, first] += self.l2
         return whole
 
-    @cached_property
-    def largest(self) -> Array:
-        """At least the largest |x scale - shift| of every column, then 1: one pass over the columns."""
-        sizes = self.source.reduce(ColumnSizes.of).columns
-        return np.append(sizes * self.scaling.scale + np.abs(self.scaling.shift), 1.0)
-
     @one_blas_thread
     def to_state(self, point: Array) -> SoftmaxWeights:
         """In the user's units and within the bounds; about the mean of the classes, where neither kink nor bound is."""
-        s, at, limits = self.scaling, point.reshape(self.shape).copy(), self.strengths
+        at, limits = point.reshape(self.shape).copy(), self.strengths
         decided = (self.l1_strengths > 0) | np.isfinite(limits.lower) | np.isfinite(limits.upper)
         free = np.append(~decided, True)
         at[free] -= at[free].mean(axis=1, keepdims=True)
-        with np.errstate(over="ignore", under="ignore"):
-            coef = at[:-1].T * s.scale
-        coef[:, self.l2[:-1] >= LARGEST_PENALTY] = 0.0
-        self.refuse_overflow(coef)
-        intercept = np.zeros(self.n_classes)
-        if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
-            for k in range(self.n_classes):
-                hi, lo = dd.dot(at[:-1, k], s.shift)
-                total, rest = dd.two_sum(np.float64(at[-1, k]), np.float64(-hi))
-                intercept[k] = float(total + (rest - lo))
+        coef, intercept = self.in_user_units(at)
         if decided.any():
             intercept -= intercept.mean()
         return SoftmaxWeights(np.clip(np.ascontiguousarray(coef), limits.lower, limits.upper), intercept)
 
     def to_point(self, state: SoftmaxWeights) -> Array:
         """Inverse of `to_state`."""
-        at = np.zeros(self.shape)
-        at[:-1] = (state.coef / self.scaling.scale).T
-        for k in range(self.n_classes):
-            hi, lo = dd.dot(at[:-1, k], self.scaling.shift)
-            at[-1, k] = float(np.float64(state.intercept[k]) + hi + lo)
-        return at.ravel()
+        return self.from_user_units(state.coef, state.intercept)
 
     def copy_targets(self, other: Self) -> None:
         """The number of classes and their weights."""

@@ -82,9 +82,59 @@ class ScoreTask(ABC):
         """Give a task on other columns of the same rows what it needs of their targets."""
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Of a point as a table."""
+        return len(self.scaling.scale) + 1, self.n_scores
+
+    @property
     def size(self) -> int:
         """Entries of a point."""
         return (len(self.scaling.scale) + 1) * self.n_scores
+
+    @cached_property
+    def largest(self) -> Array:
+        """At least the largest entries of all rows, in size, of every scaled and shifted column, and 1."""
+        sizes: ColumnSizes = self.source.reduce(ColumnSizes.of)
+        return np.append(sizes.columns * self.scaling.scale + np.abs(self.scaling.shift), 1.0)
+
+    def with_squares(self, loss: float, gradient: Array, hessian: Array | None, point: Array) -> Evaluated:
+        """The smooth part of the objective from the mean loss and its derivatives, which are changed in place."""
+        pulls = self.pulls
+        with np.errstate(over="ignore", invalid="ignore"):
+            pull = pulls * point
+            gradient += pull
+            value = loss + float(pull @ point) / 2
+        if hessian is not None:
+            hessian.flat[:: self.size + 1] += pulls
+        if not self.fit_intercept:
+            gradient[-self.n_scores :] = 0.0
+            if hessian is not None:
+                hold_intercepts(hessian, self.n_scores)
+        return Evaluated(value, gradient, hessian, loss)
+
+    def in_user_units(self, point: Array) -> tuple[Array, Array]:
+        """Weights, scores x columns, and the intercept of every score."""
+        at = point.reshape(self.shape)
+        with np.errstate(over="ignore", under="ignore"):
+            coef = at[:-1].T * self.scaling.scale
+        coef[:, self.l2[:-1] >= LARGEST_PENALTY] = 0.0
+        self.refuse_overflow(coef)
+        intercept = np.zeros(self.n_scores)
+        if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
+            for k in range(self.n_scores):
+                hi, lo = dd.dot(np.ascontiguousarray(at[:-1, k]), self.scaling.shift)
+                total, rest = dd.two_sum(np.float64(at[-1, k]), np.float64(-hi))
+                intercept[k] = float(total + (rest - lo))
+        return coef, intercept
+
+    def from_user_units(self, coef: Array, intercept: Array) -> Array:
+        """Inverse of `in_user_units`."""
+        at = np.empty(self.shape)
+        at[:-1] = (coef / self.scaling.scale).T
+        for k in range(self.n_scores):
+            hi, lo = dd.dot(np.ascontiguousarray(at[:-1, k]), self.scaling.shift)
+            at[-1, k] = float(np.float64(intercept[k]) + hi + lo)
+        return at.ravel()
 
     def penalise(self, strengths: Strengths) -> None:
         """Take a penalty, before any pass; columns are near 1, or smaller where it would be beyond LARGEST_PENALTY."""
@@ -184,6 +234,13 @@ class ScoreTask(ABC):
         )
 
 
+def hold_intercepts(hessian: Array, n_scores: int) -> None:
+    """Where intercepts are 0: no direction is flat, and the gradient along these is 0."""
+    hessian[-n_scores:], hessian[:, -n_scores:] = 0.0, 0.0
+    places = np.arange(-n_scores, 0)
+    hessian[places, places] = 1.0
+
+
 class GlmTask(ScoreTask):
     """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
 
@@ -245,17 +302,8 @@ class GlmTask(ScoreTask):
         total = self.sum_weight
         with np.errstate(over="ignore", invalid="ignore"):
             loss = float(sums.value[0]) / total - self.own_part
-            pull = self.l2 * point
-            gradient = sums.gradient[0] / total + pull
-            matrix = None if sums.hessian is None else sums.hessian[0] / total
-        if matrix is not None:
-            matrix.flat[:: self.size + 1] += self.l2
-        if not self.fit_intercept:
-            gradient[-1] = 0.0
-            if matrix is not None:
-                matrix[-1], matrix[:, -1] = 0.0, 0.0
-                matrix[-1, -1] = 1.0  # no direction is flat, and the gradient along this one is 0
-        return Evaluated(loss + float(pull @ point) / 2, gradient, matrix, loss)
+            hessian = None if sums.hessian is None else sums.hessian[0] / total
+            return self.with_squares(loss, sums.gradient[0] / total, hessian, point)
 
     @cached_property
     def null_value(self) -> float:
@@ -293,12 +341,6 @@ class GlmTask(ScoreTask):
         return point
 
     @cached_property
-    def largest(self) -> Array:
-        """At least the largest entries of all rows, in size, of every scaled and shifted column, and 1."""
-        sizes: ColumnSizes = self.source.reduce(ColumnSizes.of)
-        return np.append(sizes.columns * self.scaling.scale + np.abs(self.scaling.shift), 1.0)
-
-    @cached_property
     def largest_offset(self) -> float:
         """Of all rows, in size."""
         return max(self.source.map(_largest_offset), default=0.0)
@@ -330,23 +372,12 @@ class GlmTask(ScoreTask):
 
     def to_state(self, point: Array) -> Weights:
         """In the user's units, within the bounds."""
-        s = self.scaling
-        with np.errstate(over="ignore", under="ignore"):
-            coef = point[:-1] * s.scale
-        coef[self.l2[:-1] >= LARGEST_PENALTY] = 0.0
-        self.refuse_overflow(coef)
-        intercept = 0.0
-        if self.fit_intercept:  # b = b' - sum_j w_j shift_j: large terms that cancel, so in twofold precision
-            hi, lo = dd.dot(point[:-1], s.shift)
-            total, rest = dd.two_sum(np.float64(point[-1]), np.float64(-hi))
-            intercept = float(total + (rest - lo))
-        return self.strengths.within(Weights(coef, intercept))
+        coef, intercept = self.in_user_units(point)
+        return self.strengths.within(Weights(coef[0], float(intercept[0])))
 
     def to_point(self, state: Weights) -> Array:
         """Inverse of `to_state`."""
-        weights = state.coef / self.scaling.scale
-        hi, lo = dd.dot(weights, self.scaling.shift)
-        return np.append(weights, float(np.float64(state.intercept) + hi + lo))
+        return self.from_user_units(state.coef[None], np.array([state.intercept]))
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
