@@ -125,12 +125,6 @@ def test_a_path_without_an_l1_penalty_needs_alphas(seed):
     assert np.abs(path.coef[0] - cf.PoissonRegressor(0.3).fit(X, y).coef_).max() < 1e-5
 
 
-def test_a_path_of_three_classes_is_refused(seed):
-    X, z, rng = rows(seed)
-    with pytest.raises(ValueError, match="two classes"):
-        cf.LogisticRegression(l1_ratio=1.0).path(X, rng.integers(0, 3, size=len(z)))
-
-
 def test_equal_columns_and_separable_rows_are_fitted_without_a_warning(seed):
     X, z, _ = rows(seed)
     X[:, 3] = X[:, 2]

@@ -54,6 +54,41 @@ def test_classes_come_in_parts_and_many_passes_come_near_the_fit(rows):
     assert model.certify(X, names).value < 0.05
 
 
+@pytest.fixture
+def three(rng):
+    X = rng.normal(size=(300, 3))
+    return X, (X @ rng.normal(size=(3, 3)) / 2 + rng.gumbel(size=(300, 3))).argmax(axis=1)
+
+
+def test_one_part_of_three_classes_is_the_rule_of_the_course(three):
+    X, y = three
+    solver = cf.SGD(step=0.1, schedule="constant", shuffle=False)
+    model = cf.LogisticRegression(alpha=0.01, solver=solver).partial_fit(X[:50], y[:50], classes=[0, 1, 2])
+    w, b = np.zeros((3, 3)), np.zeros(3)
+    for x, label in zip(X[:50], y[:50], strict=True):
+        p = np.exp(b + w @ x)
+        error = (np.arange(3) == label) - p / p.sum()  # w_k += step (1{y = k} - p_k) x
+        w, b = w * (1 - 0.1 * 0.01) + 0.1 * np.outer(error, x), b + 0.1 * error
+    np.testing.assert_allclose(model.coef_, w, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(model.intercept_, b, rtol=1e-11, atol=1e-13)
+
+
+def test_three_classes_come_in_parts_that_may_lack_one(three):
+    X, y = three
+    parts = [np.flatnonzero(y < 2), np.flatnonzero(y == 2), np.arange(300)]
+    model = cf.LogisticRegression(alpha=0.1, solver="averaged-sgd")
+    for part in parts * 10:
+        model.partial_fit(X[part], y[part], classes=[0, 1, 2])
+    assert model.data_["n_rows"] == 6000 and len(model.history_) == 30
+    assert model.coef_.shape == (3, 3) and not model.certificate_.holds
+    assert model.certify(X, y).value < 0.05
+    solver = cf.SGD(step=0.01, schedule="inverse", decay=0.01, shuffle=False)
+    halves = cf.LogisticRegression(alpha=0.1, solver=solver).partial_fit(X[:150], y[:150], classes=[0, 1, 2])
+    halves.partial_fit(X[150:], y[150:])
+    whole = cf.LogisticRegression(alpha=0.1, solver=solver).partial_fit(X, y, classes=[0, 1, 2])
+    np.testing.assert_allclose(halves.coef_, whole.coef_, rtol=1e-12)
+
+
 def test_what_parts_cannot_tell_is_refused(rows):
     X, y, labels = rows
     assert not hasattr(cf.PoissonRegressor(), "partial_fit")

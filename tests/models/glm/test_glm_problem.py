@@ -9,9 +9,8 @@ from sklearn.base import clone
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.minimise.minimum import SOLVERS
-from certifit.models.glm.softmax_solver import SoftmaxProblem
 from certifit.models.glm.softmax_task import SoftmaxTask
-from certifit.models.glm.solver import GlmProblem
+from certifit.models.glm.solver import ScoreProblem
 from tests.glm_problem import drawn, task_of
 
 SMOOTH = [name for name, solver in SOLVERS.items() if "rows" not in solver.needs]
@@ -26,7 +25,7 @@ def differences(f, x, h=1e-5):
 @pytest.mark.parametrize("in_user_units", [True, False])
 def test_derivatives_are_those_of_the_objective_in_any_units(in_user_units, fit_intercept, rng):
     rows = drawn("poisson", rng, n=80)
-    problem = GlmProblem(task_of("poisson", rows, 0.1, fit_intercept), in_user_units)
+    problem = ScoreProblem(task_of("poisson", rows, 0.1, fit_intercept), in_user_units)
     x = problem.start() + rng.normal(size=problem.size) / 30
     np.testing.assert_allclose(problem.from_point(problem.to_point(x)), x, rtol=1e-12, atol=1e-13)
     gradient = problem.value_gradient(x)[1]
@@ -38,22 +37,27 @@ def test_derivatives_are_those_of_the_objective_in_any_units(in_user_units, fit_
 def test_in_the_users_units_x_is_the_weights_and_the_intercept(rng):
     rows = drawn("gamma", rng, n=80)
     task = task_of("gamma", rows, 0.1)
-    problem = GlmProblem(task, in_user_units=True)
+    problem = ScoreProblem(task, in_user_units=True)
     x = rng.normal(size=5) / 10
     state = task.to_state(problem.to_point(x))
     np.testing.assert_allclose(np.append(state.coef, state.intercept), x, rtol=1e-10, atol=1e-12)
 
 
-def test_softmax_derivatives_are_those_of_the_objective(rng):
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("in_user_units", [True, False])
+def test_softmax_derivatives_are_those_of_the_objective(in_user_units, fit_intercept, rng):
     X = rng.normal(size=(60, 2)) + 3
-    task = SoftmaxTask(Memory(X, rng.integers(0, 3, 60).astype(float)), 3, 0.1, True)
-    for in_user_units in (True, False):
-        problem = SoftmaxProblem(task, in_user_units)
-        x = problem.from_point(task.start()) + rng.normal(size=problem.size) / 10
-        gradient = problem.value_gradient(x)[1]
-        np.testing.assert_allclose(
-            gradient, differences(lambda p, own=problem: own.value_gradient(p)[0], x), rtol=1e-5, atol=1e-7
-        )
+    task = SoftmaxTask(Memory(X, rng.integers(0, 3, 60).astype(float)), 3, 0.1, fit_intercept)
+    problem = ScoreProblem(task, in_user_units)
+    x = problem.start() + rng.normal(size=problem.size) / 10
+    x = (x.reshape(-1, 3) - x.reshape(-1, 3).mean(axis=1, keepdims=True)).ravel()  # of the kind that states are
+    np.testing.assert_allclose(problem.from_point(problem.to_point(x)), x, rtol=1e-12, atol=1e-13)
+    gradient = problem.value_gradient(x)[1]
+    np.testing.assert_allclose(gradient, differences(lambda p: problem.value_gradient(p)[0], x), rtol=1e-5, atol=1e-7)
+    way = x - 0.1
+    way = (way.reshape(-1, 3) - way.reshape(-1, 3).mean(axis=1, keepdims=True)).ravel()
+    slope = (problem.value_gradient(x + 1e-5 * way)[1] - problem.value_gradient(x - 1e-5 * way)[1]) / 2e-5
+    np.testing.assert_allclose(problem.hessian(x) @ way, slope, rtol=1e-5, atol=1e-7)
 
 
 @pytest.fixture

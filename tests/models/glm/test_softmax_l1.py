@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import certifit as cf
 from certifit.data.source import Memory
+from certifit.models.glm.l1_solver import solve
 from certifit.models.glm.softmax_certificate import certify
-from certifit.models.glm.softmax_solver import solve_kinked
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.lasso.task import Strengths
 
@@ -71,7 +71,7 @@ def test_the_fit_meets_the_conditions_of_a_minimum_and_is_proven(name, fit_inter
     X, y, weight = classes(rng)
     s = strengths(5, **CASES[name])
     task = SoftmaxTask(Memory(X, y, weight), 4, s, fit_intercept)
-    state = solve_kinked(task, 1000).state
+    state = solve(task, 1000).state
     found = certify(task, state, TOL)
     assert found.value < 1e-12 and (name not in FREE or "self-concordance" in found.theorem)
     coef, (by_weight, by_intercept) = state.coef, slopes(X, y, weight, state)
@@ -104,7 +104,7 @@ def test_two_classes_of_softmax_are_logistic_regression_with_the_same_penalty(rn
     X, y, weight = classes(rng, k=2)
     s = strengths(5, alpha=0.05)
     task = SoftmaxTask(Memory(X, y, weight), 2, s, True)
-    state = solve_kinked(task, 1000).state
+    state = solve(task, 1000).state
     one = cf.LogisticRegression(alpha=0.05, l1_ratio=1.0).fit(X, y, weight)
     np.testing.assert_allclose(state.coef[1] - state.coef[0], one.coef_[0], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(np.abs(state.coef).sum(axis=0), np.abs(one.coef_[0]), rtol=1e-7, atol=1e-9)
@@ -116,7 +116,7 @@ def test_a_bound_is_never_below_the_true_excess_and_moved_states_are_refused(nam
     X, y, weight = classes(rng)
     s = strengths(5, **CASES[name])
     task = SoftmaxTask(Memory(X, y, weight), 4, s, True)
-    best = solve_kinked(task, 1000).state
+    best = solve(task, 1000).state
     lowest = objective(X, y, weight, best, s)
     assert certify(task, best, TOL).value < 1e-9
     for size in 10.0 ** rng.uniform(-9, 0, 30):
@@ -180,7 +180,7 @@ def test_bounds_by_name_hold_for_every_class_as_scipy_finds(rng):
 def test_two_classes_beside_free_columns_are_logistic_regression(rng):
     X, y, weight = classes(rng, k=2)
     s = strengths(5, alpha=0.05, factors=[0, 1, 1, 0, 1])
-    state = solve_kinked(SoftmaxTask(Memory(X, y, weight), 2, s, True), 1000).state
+    state = solve(SoftmaxTask(Memory(X, y, weight), 2, s, True), 1000).state
     one = cf.LogisticRegression(alpha=0.05, l1_ratio=1.0, penalty_factors=s.factors).fit(X, y, weight)
     np.testing.assert_allclose(state.coef[1] - state.coef[0], one.coef_[0], rtol=1e-7, atol=1e-9)
 
@@ -210,10 +210,28 @@ def test_what_has_no_answer_is_refused(rng):
     X, y, _ = classes(rng, k=3)
     with pytest.raises(ValueError, match="takes no L1 penalty and no bounds"):
         cf.LogisticRegression(alpha=0.1, l1_ratio=1.0, solver="lbfgs").fit(X, y)
-    with pytest.raises(ValueError, match="A path needs two classes"):
-        cf.LogisticRegression(l1_ratio=1.0).path(X, y)
     with pytest.raises(ValueError, match=r"start has 1 for 'x0', outside its bounds -0\.5 to 0\.5"):
         cf.LogisticRegression(alpha=0.1, bounds=(-0.5, 0.5), start=np.ones((3, 6))).fit(X, y)
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_a_path_starts_without_weights_and_holds_the_single_fits(rng, is_wide):
+    X, y, _ = classes(rng, k=3)
+    factors = np.array([1.0, 0.0, 2.0, 1.0, 1.0])
+    if is_wide:
+        X, factors = np.hstack([X, rng.normal(size=(200, 150))]), np.append(factors, np.ones(150))
+    model = cf.LogisticRegression(l1_ratio=1.0, penalty_factors=factors)
+    path = model.path(X, y, n_alphas=6)
+    assert path.coef.shape == (6, 3, X.shape[1]) and path.intercept.shape == (6, 3)
+    assert not path.coef[0][:, factors > 0].any() and path.coef[1][:, factors > 0].any()
+    assert (np.diff(path.n_nonzero) >= 0).all() and path.n_nonzero[0] == 1
+    for alpha, coef, intercept in list(zip(path.alphas, path.coef, path.intercept, strict=True))[:3]:
+        alone = cf.LogisticRegression(alpha, 1.0, penalty_factors=factors).fit(X, y)
+        assert alone.certificate_.holds
+        z, theirs = X @ coef.T + intercept, X @ alone.coef_.T + alone.intercept_
+        np.testing.assert_allclose(z - z[:, :1], theirs - theirs[:, :1], atol=1e-5)
+    given = model.path(X, y, alphas=[path.alphas[3], path.alphas[1]])
+    np.testing.assert_allclose(given.coef, path.coef[[3, 1]], atol=1e-5)
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

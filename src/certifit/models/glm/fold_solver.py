@@ -267,9 +267,7 @@ class FoldFit:
             gradient = np.where(self.kept, gradient, 0.0)
         here = abs(self.value(self.loss, self.point))
         if self.kinks is None:
-            solve = self._solver()
-            self.is_lost |= solve.curvature.n_flat > 0
-            self.step = solve.solve(gradient)
+            self.step = self._solver().solve(gradient)
             self.decrement = max(float(gradient @ self.step), 0.0)
         else:
             matrix = self._held()
@@ -307,7 +305,9 @@ class FoldFit:
             if self.kept is not None:  # no step along the others
                 matrix[~self.kept], matrix[:, ~self.kept] = 0.0, 0.0
                 matrix[~self.kept, ~self.kept] = 1.0
-            self._chord = Chord(Curvature(matrix))
+            curvature = Curvature(matrix)
+            self.is_lost |= curvature.n_flat > 0
+            self._chord = Chord(curvature.solve)
             for move, change in self._pairs:
                 self._chord.learn(move, change + self.l2 * move)
         return self._chord

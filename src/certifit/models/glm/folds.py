@@ -29,8 +29,9 @@ from certifit.models.folds import (
     shared_work,
 )
 from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits, path_of_each
+from certifit.models.glm.information import GlmOrSoftmaxTask
 from certifit.models.glm.l1_solver import is_wide
-from certifit.models.glm.task import GlmTask, ScoreTask
+from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.moments import ColumnMoments
 
@@ -169,7 +170,7 @@ def ridge_alphas(first: Block, curvature: float, standardize: bool, n_rows: int)
     return [{"alpha": float(alpha)} for alpha in np.geomspace(low * 1e-6, high * 1e2, n_alphas)]
 
 
-def sparse_alphas(task: ScoreTask) -> list[dict[str, Any]]:
+def sparse_alphas(task: GlmOrSoftmaxTask) -> list[dict[str, Any]]:
     """From the least alpha at which all penalised weights are 0 down to LEAST_SHARE of it."""
     by_column = np.abs(task.evaluate(task.start()).gradient).reshape(-1, task.n_scores)[:-1].max(axis=1)
     slopes = by_column / task.scaling.scale

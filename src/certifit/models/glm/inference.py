@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -21,14 +21,14 @@ from certifit.inference.least_squares import WEIGHTS, Convention
 from certifit.inference.summary import Dropped
 from certifit.mathematics.families.responses import Response
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.minimise.problem import Run, Solver
 from certifit.models.estimator import TaskEstimator
 from certifit.models.glm.certificate import GlmCertificate, certify
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer, n_scores, robust, with_likelihood
 from certifit.models.glm.softmax_certificate import certify as certify_classes
-from certifit.models.glm.softmax_solver import solve as solve_classes
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.solver import solve
-from certifit.models.glm.task import GlmTask
+from certifit.models.glm.task import GlmTask, ScoreTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.certificate import determined
 from certifit.models.least_squares.inference import (
@@ -202,7 +202,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         task, state, tolerance = self._task_on(X, y, **roles), self._state(), self.certificate_.tolerance
         refuse_other_facts(task.facts(), self.data_)
-        certificate = _certified(task, state, tolerance)
+        certificate = certified(task, state, tolerance)
         if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
             raise ValueError(
                 "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
@@ -214,8 +214,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             is_known = np.tile(determined(task.columns), n_scores(task))
             dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~is_known).tolist())
             task = _without(task)
-            state = _solved(task, tolerance)
-            certificate = _certified(task, state, tolerance)
+            state = solved(task, "auto", tolerance, MOST_STEPS).state
+            certificate = certified(task, state, tolerance)
         fit = self._infer(task, state)
         if fit is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
@@ -317,13 +317,21 @@ def _without(task: GlmOrSoftmaxTask) -> GlmOrSoftmaxTask:
     return GlmTask(rows, task.loss, free, task.fit_intercept)
 
 
-def _solved(task: GlmOrSoftmaxTask, tolerance: float) -> GlmState:
-    if isinstance(task, SoftmaxTask):
-        return solve_classes(task, tolerance, MOST_STEPS).state
-    return solve(task, "auto", tolerance, MOST_STEPS, 0.0).state
+def solved(
+    task: GlmOrSoftmaxTask,
+    solver: Solver | str,
+    tol: float,
+    max_iter: int,
+    step_tol: float = 0.0,
+    start: GlmState | None = None,
+) -> Run[GlmState]:
+    """The minimiser by a solver, or by the one that suits the task."""
+    of_any: ScoreTask[Any] = task
+    return solve(of_any, solver, tol, max_iter, step_tol, start)
 
 
-def _certified(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCertificate:
+def certified(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCertificate:
+    """How far the objective at the state can be above its minimum."""
     if isinstance(task, SoftmaxTask):
         assert isinstance(state, SoftmaxWeights)
         return certify_classes(task, state, tolerance)

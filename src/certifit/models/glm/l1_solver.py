@@ -33,11 +33,11 @@ from certifit.models.glm.newton import (
     SURE,
     corrected,
     is_lost,
+    patience,
     sampled,
 )
-from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask, SomeColumns
+from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask, SomeColumns, StateT
 from certifit.models.lasso.solver import INNER_SHARE, LassoPath
-from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.residual import TINY
 
@@ -154,53 +154,49 @@ SLACK = 1e-13  # relative: slopes that exceed their penalty by less are rounding
 
 
 @one_blas_thread
-def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0, start: Weights | None = None) -> Run[Weights]:
+def solve(task: ScoreTask[StateT], max_iter: int, step_tol: float = 0.0, start: StateT | None = None) -> Run[StateT]:
     """The minimiser of a task with an L1 penalty or bounds, to the rounding floor.
 
     A start is left for no weights where Newton's model of the loss says nothing there, and no weights are better.
     """
-    steps = Steps()
-    point = None if start is None else legal_start(task, start.coef, task.to_point(start))
-    if point is None and not is_wide(task):
+    steps, point = Steps(), task.start()
+    if start is not None:
+        point = legal_start(task, start)
+    elif isinstance(task, GlmTask) and not is_wide(task):
         with unreported():
             point = sampled_start(task, max_iter)
-    point = descend(task, task.start() if point is None else point, max_iter, steps, step_tol)
+    if is_wide(task):
+        point = WorkingSet(task, point).descend(task, max_iter, steps, FLOOR)
+    else:
+        newton = ProxNewton(point, patience(task))
+        newton.descend(task, max_iter, steps, step_tol)
+        point = newton.point
     return Run(task.to_state(point), steps.rows, steps.reason)
 
 
-def descend(
-    task: ScoreTask, point: Array, max_iter: int, steps: Steps, step_tol: float = 0.0, runaway: int = RUNAWAY
-) -> Array:
-    """Steps from a point to the rounding floor, of one score or of several. runaway: as for Newton's method."""
-    if is_wide(task):
-        return WorkingSet(task, point).descend(task, max_iter, steps, FLOOR)
-    newton = ProxNewton(point, runaway)
-    newton.descend(task, max_iter, steps, step_tol)
-    return newton.point
-
-
-def legal_start(task: ScoreTask, coef: Array, point: Array) -> Array:
-    """A start as a point, or what is wrong with it. coef: in the user's units, a row per score."""
-    bounds = task.strengths
-    outside = np.argwhere(np.atleast_2d((coef < bounds.lower) | (coef > bounds.upper)))
+def legal_start(task: ScoreTask[Any], state: Any) -> Array:
+    """A start as a point, or what is wrong with it."""
+    bounds, coef = task.strengths, np.atleast_2d(state.coef)
+    outside = np.argwhere((coef < bounds.lower) | (coef > bounds.upper))
     if len(outside):
         k, j = (int(place) for place in outside[0])
         raise ValueError(
-            f"start has {np.atleast_2d(coef)[k, j]:g} for {task.source.names[j]!r}, outside its bounds "
+            f"start has {coef[k, j]:g} for {task.source.names[j]!r}, outside its bounds "
             f"{bounds.lower[j]:g} to {bounds.upper[j]:g}."
         )
+    point = task.to_point(state)
     if not np.isfinite(task.evaluate(point).value):
         raise ValueError("The objective is not finite at start. Start where it is, as start='zero'.")
     return point
 
 
 @one_blas_thread
-def solve_path(task: GlmTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:
+def solve_path(task: ScoreTask[Any], alphas: Array, tol: float, max_iter: int) -> LassoPath:
     """Solutions along alphas, any order."""
     order = np.argsort(-alphas, kind="stable")
     enough = max(INNER_SHARE * tol, FLOOR)
     wide = WorkingSet(task, task.start()) if is_wide(task) else None
-    newton = ProxNewton(task.start())
+    newton = ProxNewton(task.start(), patience(task))
     states, left, counts = [], [], []
     for alpha in alphas[order]:
         at, steps = task.at_strength(float(alpha)), Steps()
@@ -214,30 +210,33 @@ def solve_path(task: GlmTask, alphas: Array, tol: float, max_iter: int) -> Lasso
         states.append(at.to_state(point))
         counts.append(len(steps.rows))
     back = np.argsort(order)
-    coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
-    intercept = np.array([state.intercept for state in states])
+    of_scores = () if task.n_scores == 1 else (task.n_scores,)
+    coef = np.array([state.coef for state in states]).reshape(len(alphas), *of_scores, task.source.n_features)
+    intercept = np.array([state.intercept for state in states]).reshape(len(alphas), *of_scores)
     names = tuple(task.source.names)
     return LassoPath(alphas, coef[back], intercept[back], np.array(left)[back], names, np.array(counts)[back])
 
 
-def alpha_max(task: GlmTask) -> float:
+def alpha_max(task: ScoreTask[Any]) -> float:
     """The least alpha at which every penalised weight is zero; infinite without an L1 penalty."""
     s, free = task.strengths, np.flatnonzero(task.strengths.factors == 0)
-    point = task.start()
-    if len(free) or (task.fit_intercept and task.largest_offset > 0):
-        newton = ProxNewton(np.append(point[free], point[-1]))
+    at = task.start().reshape(task.shape)
+    if len(free) or (task.fit_intercept and isinstance(task, GlmTask) and task.largest_offset > 0):
+        places = np.append(free, len(at) - 1)
+        newton = ProxNewton(at[places].ravel(), patience(task))
         newton.descend(SomeColumns(task).taken(free, 0.0), 100, Steps())
-        point[free], point[-1] = newton.point[:-1], newton.point[-1]
-    slopes = -task.at_strength(0.0).evaluate(point).gradient[:-1] / task.scaling.scale
-    can_move = np.where(slopes > 0, s.upper, s.lower) != 0
+        at[places] = newton.point.reshape(-1, task.n_scores)
+    slopes = -task.at_strength(0.0).evaluate(at.ravel()).gradient.reshape(task.shape)[:-1]
+    slopes /= task.scaling.scale[:, None]
+    can_move = np.where(slopes > 0, s.upper[:, None], s.lower[:, None]) != 0
     if not s.l1_ratio > 0:
         return np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.abs(slopes) / (s.l1_ratio * s.factors * task.spreads)
-    return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)))
+        needed = np.abs(slopes) / (s.l1_ratio * s.factors * task.spreads)[:, None]
+    return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)[:, None]))
 
 
-def is_wide(task: ScoreTask) -> bool:
+def is_wide(task: ScoreTask[Any]) -> bool:
     """Whether columns are many, and a penalty leaves most of them out."""
     return task.size > WIDE and bool((task.penalty.l1 > 0).any())
 
@@ -245,12 +244,12 @@ def is_wide(task: ScoreTask) -> bool:
 class WorkingSet:
     """A point of all columns, and those that it is changed in."""
 
-    def __init__(self, task: ScoreTask, point: Array) -> None:
+    def __init__(self, task: ScoreTask[Any], point: Array) -> None:
         self.point = point
         self.left = np.inf
         self._columns = SomeColumns(task)
 
-    def descend(self, task: ScoreTask, max_iter: int, steps: Steps, enough: float) -> Array:
+    def descend(self, task: ScoreTask[Any], max_iter: int, steps: Steps, enough: float) -> Array:
         """Fits to growing sets of columns, until no slope of the others exceeds its penalty."""
         kinks = Kinks.of(task.penalty, task.n_scores)
         chosen, nearly = None, False
@@ -277,7 +276,7 @@ class WorkingSet:
         kept[entering] = True
         return np.asarray(kept)
 
-    def _fit(self, task: ScoreTask, columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
+    def _fit(self, task: ScoreTask[Any], columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
         places = np.append(columns, len(task.scaling.scale))  # the intercepts are the last row
         begin = self.point.reshape(-1, task.n_scores)[places].ravel()
         sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
@@ -325,7 +324,7 @@ class ProxNewton:
         self._matrix: Array | None = None
 
     def descend(
-        self, task: ScoreTask, max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR
+        self, task: ScoreTask[Any], max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR
     ) -> None:
         """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
         kinks = Kinks.of(task.penalty, task.n_scores)
@@ -367,14 +366,14 @@ class ProxNewton:
             if float(np.linalg.norm(move)) < step_tol:
                 return
 
-    def _start(self, task: ScoreTask) -> Evaluated:
+    def _start(self, task: ScoreTask[Any]) -> Evaluated:
         at = task.evaluate(self.point, hessian=self._matrix is None)
         if np.isfinite(at.value):
             return at
         self.point = task.start()
         return task.evaluate(self.point, hessian=True)
 
-    def _model(self, task: ScoreTask, at: Evaluated) -> Array:
+    def _model(self, task: ScoreTask[Any], at: Evaluated) -> Array:
         """The Hessian of the loss and the l2 penalty: a new one, or what is known of it."""
         ridge = np.diag(task.pulls)
         if at.hessian is not None:
@@ -394,7 +393,7 @@ def sampled_start(task: GlmTask, max_iter: int) -> Array:
 
 
 def _lower(
-    task: ScoreTask, kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
+    task: ScoreTask[Any], kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
 ) -> tuple[Array, Evaluated] | None:
     """The first of the target, half the way, a quarter, ... that lowers the objective enough; None where none does."""
     length = 1.0

@@ -24,21 +24,17 @@ from certifit.inference.glm import GlmInference, Multinomial, score_names
 from certifit.maps import Basis, UserEncoder
 from certifit.mathematics.families.responses import Bernoulli, Response
 from certifit.mathematics.losses.scores import Logistic, ScoreLoss
-from certifit.minimise.problem import Run, Solver, Stop
+from certifit.minimise.problem import Solver
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier, ClassWeight, WeightedClasses
 from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
 from certifit.models.gathered import is_wide
-from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds, sparse_alphas
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer_classes
-from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows, start_weights
-from certifit.models.glm.softmax_certificate import certify
-from certifit.models.glm.softmax_folds import rotated_start, softmax_folds
-from certifit.models.glm.softmax_solver import minimise, solve, solve_kinked
+from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows
+from certifit.models.glm.softmax_folds import softmax_folds
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.solver import AUTO, COORDINATE, is_own
 from certifit.models.glm.sparse_folds import sparse_folds
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
@@ -48,21 +44,6 @@ from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.loss_sums import cell_targets
 from certifit.statistics.moments import target_sums
-
-
-def solve_softmax(
-    task: SoftmaxTask, solver: Solver | str, tol: float, max_iter: int, step_tol: float, start: SoftmaxWeights | None
-) -> Run[SoftmaxWeights]:
-    """The minimiser by a solver, or by the one that suits the task."""
-    if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
-        return solve_kinked(task, max_iter, step_tol, start)
-    if solver == AUTO and step_tol == 0 and start is None:
-        return solve(task, tol, max_iter, rotated_start(task) if is_wide(task.source) else None)
-    if not task.is_smooth:
-        raise ValueError(
-            f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."
-        )
-    return minimise(task, "lbfgs" if solver == AUTO else solver, Stop(tol, step_tol, max_iter), start)
 
 
 def class_scores(columns: Block, coef: Array, intercept: Array) -> Array:
@@ -166,7 +147,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
     ) -> Self:
         """One pass over more rows; it goes on from the weights so far. Nothing is certified: `certify` does.
 
-        classes: both labels, in the first call.
+        classes: all labels that there will be, in the first call.
         """
         return self._partial_fit(X, y, classes=classes, sample_weight=sample_weight, offset=offset)
 
@@ -217,29 +198,20 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         alphas: ArrayLike | None = None,
         n_alphas: int = 100,
     ) -> LassoPath:
-        """For two classes, solutions along alphas: coef, intercept and the number of weights of each.
+        """Solutions along alphas: coef, intercept and the number of columns with a weight of each.
+
+        coef is alphas x columns, intercept one number an alpha; of more than two classes alphas x classes x columns,
+        and alphas x classes.
 
         alphas: by default `n_alphas` of them, evenly spaced on a logarithmic scale, from the least that gives no weight
         down to 1e-3 of it.
         """
         return self._path(X, y, alphas, n_alphas, sample_weight=sample_weight, offset=offset)
 
-    def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
-        if len(self.classes_) != 2:
-            raise ValueError(f"A path needs two classes. Got {len(self.classes_)}.")
-        return super()._path_of(source, alphas, n_alphas)
-
     def _add(self, source: Source) -> None:
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once. Give the weights: {label: weight}.")
-        if len(self.classes_) != 2:
-            raise ValueError(
-                f"partial_fit learns two classes. Got {len(self.classes_)}: use OneVsRestClassifier or fit."
-            )
-        if hasattr(self, "coef_"):
-            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         learn(self, source)
-        self._keep_weights(Weights(self.coef_, self.intercept_))
 
     def relative_to(self, label: Hashable) -> tuple[Array, Array]:
         """Weights and intercepts that predict the same with 0 for one class: logarithms of odds against it.
@@ -348,44 +320,17 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         task.penalise(self._strengths(source.names, strength))
         return task
 
-    def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
-        if len(self.classes_) == 2:
-            return super()._task(source, is_fitted)
-        return self.class_task(source, self.alpha_ if is_fitted else self.alpha)
+    def _task_of(self, source: Source, alpha: float | None) -> GlmOrSoftmaxTask:
+        return super()._task_of(source, alpha) if len(self.classes_) == 2 else self.class_task(source, alpha)
 
-    def _solve(self, task: GlmOrSoftmaxTask) -> Run[GlmState]:
-        if not isinstance(task, SoftmaxTask):
-            return super()._solve(task)
-        stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
-        shape = (task.n_classes, task.source.n_features, task.fit_intercept)
-        start = None if self.start is None else SoftmaxWeights(*start_weights(self.start, *shape))
-        return solve_softmax(task, self.solver, *stop, start)
+    def _keep_weights(self, state: GlmState) -> None:
+        self.coef_, self.intercept_ = np.atleast_2d(state.coef), np.atleast_1d(state.intercept)
 
-    def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
-        if not isinstance(task, SoftmaxTask):
-            super()._keep(task, run)
-            return
-        self.coef_, self.intercept_ = run.state.coef, run.state.intercept
-        self.alpha_ = float(task.alpha)
-
-    def _keep_weights(self, state: Weights) -> None:
-        self.coef_, self.intercept_ = state.coef[None, :], np.array([state.intercept])
-
-    def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
-        if not isinstance(task, SoftmaxTask):
-            super()._prove(task, run)
-            return
-        self.certificate_ = self._certified(task, self._state())
-        self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.inference_ = self._inferred(task, self._state())
+    def _state_of(self, coef: Array, intercept: Array) -> GlmState:
+        return super()._state_of(coef, intercept) if len(self.classes_) == 2 else SoftmaxWeights(coef, intercept)
 
     def _state(self) -> GlmState:
-        return SoftmaxWeights(self.coef_, self.intercept_) if len(self.classes_) > 2 else self._weights()
-
-    def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
-        if isinstance(task, SoftmaxTask) and isinstance(state, SoftmaxWeights):
-            return certify(task, state, self._tolerance())
-        return super()._certified(task, state)
+        return self._state_of(self.coef_, self.intercept_)
 
     def mapped_scores(self, columns: Block) -> Array:
         """log p(k | x) of mapped rows, but for what is equal for all classes of a row."""

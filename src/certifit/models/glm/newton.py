@@ -18,9 +18,11 @@ over the rows; the curvatures of the rows are kept, so no loss is evaluated in t
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,7 +31,7 @@ from certifit.data.source import Block, Memory, Source, join, rows_where
 from certifit.mathematics.penalties import NO_CURVATURE
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
-from certifit.models.glm.task import Evaluated, GlmTask
+from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
@@ -51,6 +53,7 @@ ROUGH = 1e-5  # relative decrement that ends the fit to the sample
 FAR = 1e-2  # relative to the objective at the start: a larger decrement is that of a start far off
 LOST = 0.1  # relative to the objective: a start with a larger decrement may be worse than none
 RUNAWAY = 12  # Newton steps, one after the other, whose decrements shrink as slowly as these: weights grow without end
+PATIENT = 60  # the same of several scores where a penalty ends that growth, however small it is
 RUNS = 0.2  # a decrement that shrinks by less may be that of such weights: by e^-1 where a loss falls off as e^-z does
 
 
@@ -69,17 +72,23 @@ class Descends(Protocol):
 
 
 class Chord:
-    """A curvature, corrected by the changes of the gradient seen since (the two loops of L-BFGS)."""
+    """The inverse of a first Hessian, corrected by the changes of the gradient seen since (the two loops of L-BFGS).
 
-    def __init__(self, curvature: Curvature) -> None:
-        self.curvature = curvature
-        self._seen: list[tuple[Array, Array, float]] = []
+    most: changes that are remembered. is_rough: the inverse knows directions, and the last change tells how long a
+    step is.
+    """
+
+    def __init__(self, inverse: Callable[[Array], Array], most: int | None = None, is_rough: bool = False) -> None:
+        self._inverse, self._is_rough, self._length = inverse, is_rough, 1.0
+        self._seen: deque[tuple[Array, Array, float]] = deque(maxlen=most)
 
     def learn(self, move: Array, change: Array) -> None:
         """A move of the point and what it did to the gradient."""
         curvature = float(move @ change)
         if curvature > 0:
             self._seen.append((move, change, curvature))
+            if self._is_rough:
+                self._length = curvature / float(change @ self._inverse(change))
 
     def solve(self, gradient: Array) -> Array:
         """The step."""
@@ -87,7 +96,7 @@ class Chord:
         for move, change, curvature in reversed(self._seen):
             shares.append(float(move @ rest) / curvature)
             rest -= shares[-1] * change
-        step = self.curvature.solve(rest)
+        step = self._length * self._inverse(rest)
         for (move, change, curvature), share in zip(self._seen, reversed(shares), strict=True):
             step += (share - float(change @ step) / curvature) * move
         return step
@@ -138,7 +147,7 @@ def descend(
     slow, falls = 0, True
     while len(steps.rows) < max_iter and not steps.reason:
         if at.hessian is not None:
-            chord = Chord(Curvature(_held(task, at.hessian)))
+            chord = Chord(Curvature(_held(task, at.hessian)).solve)
         step = chord.solve(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
         steps.add(at.value, decrement / 2, gradient_norm=length(at.gradient), step=length(step))
@@ -153,7 +162,7 @@ def descend(
             return point
         if decrement * (min(rate, 1.0) if last < np.inf else 1.0) <= enough * at.value:
             return np.asarray(point - step)  # what is left after it is rounding
-        lower = _lower(task, point, at, step, decrement, hessian=is_slow)
+        lower = first_lower(task, point, at, step, decrement, hessian=is_slow)
         if lower is None:
             return point  # no step descends: the floor of the objective
         moved = length(lower[0] - point)
@@ -171,6 +180,12 @@ def _is_long(decrement: float, rate: float, floor: float, size: int) -> bool:
     if not (0 < rate < 1 and decrement > floor > 0):
         return False
     return math.log(floor / decrement) / math.log(rate) > RENEWED + size / COLUMNS_OF_A_PASS
+
+
+def patience(task: ScoreTask[Any]) -> int:
+    """The number of slow Newton steps, one after the other, that end a fit."""
+    is_held = not task.is_smooth or bool((task.l2[:-1] > 0).all())
+    return PATIENT if task.n_scores > 1 and is_held else RUNAWAY
 
 
 def length(v: Array) -> float:
@@ -202,8 +217,8 @@ def is_lost(task: Descends, point: Array, value: float, decrement: float) -> boo
     return value > task.null_value
 
 
-def _lower(
-    task: Descends, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool
+def first_lower(
+    task: Descends, point: Array, at: Evaluated, step: Array, decrement: float, hessian: bool = False
 ) -> tuple[Array, Evaluated] | None:
     """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
     length = 1.0

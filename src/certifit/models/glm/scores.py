@@ -29,12 +29,12 @@ from certifit.minimise.steps import full_row
 from certifit.minimise.stochastic import SGD
 from certifit.models.folds import EachRow, FoldStates, FoldWeights, Grid, MeanState, Rounds, RowState
 from certifit.models.gathered import row_count
-from certifit.models.glm.certificate import CLAIM, GlmCertificate, certify
+from certifit.models.glm.certificate import CLAIM, GlmCertificate
 from certifit.models.glm.folds import default_alphas, score_folds
-from certifit.models.glm.inference import GlmInferenceMethods
+from certifit.models.glm.inference import GlmInferenceMethods, certified, solved
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.l1_solver import alpha_max, solve_path
-from certifit.models.glm.solver import check_solver, is_stochastic, solve
+from certifit.models.glm.solver import check_solver, is_stochastic
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
@@ -66,7 +66,7 @@ def learn(model: Any, source: Source) -> None:
             "standardize=True needs the standard deviations of all rows, which rows in parts do not tell. Use fit, or "
             "divide the columns by numbers that you know and set standardize=False."
         )
-    task: GlmTask = model._score_task(source, model.alpha)
+    task: GlmOrSoftmaxTask = model._task_of(source, model.alpha)
     if not task.is_smooth:
         raise ValueError("partial_fit takes no L1 penalty and no bounds.")
     model._check_target(task)
@@ -79,14 +79,15 @@ def learn(model: Any, source: Source) -> None:
     coef, intercept = state.averaged()
     if not (state.is_finite and np.isfinite(coef).all()):
         raise ValueError("The steps diverged: the weights left the numbers. Take a smaller step, or step=None.")
-    before = np.append(getattr(model, "coef_", 0.0 * coef), getattr(model, "intercept_", 0.0))
+    kept = model._state() if hasattr(model, "coef_") else None
     model._row_state = state
-    model.coef_, model.intercept_ = np.asarray(coef), float(intercept)
+    learnt = model._state_of(np.atleast_2d(np.asarray(coef).T), np.atleast_1d(intercept))
+    model._keep_weights(learnt)
     row = full_row(
         passes,
-        objective=task.evaluate(task.to_point(Weights(model.coef_, model.intercept_))).value,
+        objective=task.evaluate(task.to_point(learnt)).value,
         gap=np.inf,
-        step=float(np.linalg.norm(np.append(model.coef_, model.intercept_) - before)),
+        step=float(np.linalg.norm(_numbers(learnt) - (0.0 if kept is None else _numbers(kept)))),
         seconds=time.perf_counter() - started,
     )
     model.history_ = [*history, row]
@@ -98,21 +99,32 @@ def learn(model: Any, source: Source) -> None:
     model.data_ = facts | {key: seen[key] + facts[key] for key in ("n_rows", "sum_weight")}
 
 
-def _begun(model: Any, task: GlmTask, solver: SGD) -> PassState:
+def _numbers(state: GlmState) -> Array:
+    """Weights and intercepts."""
+    return np.append(state.coef, state.intercept)
+
+
+def _begun(model: Any, task: GlmOrSoftmaxTask, solver: SGD) -> PassState:
     """The state of the last pass; of a model without one, its weights with the pace of a start."""
     kept: PassState | None = getattr(model, "_row_state", None)
     if kept is not None:
         return kept
-    if hasattr(model, "coef_"):
-        first = Weights(np.array(model.coef_, dtype=np.float64), float(model.intercept_))
-    else:
-        first = model.start_of(task) or Weights(np.zeros(task.size - 1), 0.0)
-    rows = wide_stretches(task.source)
-    begun: PassState = solver.start(rows, task.loss, task.fit_intercept, first.coef, first.intercept)
+    first = model._state() if hasattr(model, "coef_") else model.start_of(task)
+    weights = np.zeros((task.source.n_features, task.n_scores)) if first is None else np.atleast_2d(first.coef).T
+    weights = np.array(weights, dtype=np.float64, order="C")
+    intercept = np.zeros(task.n_scores) if first is None else np.array(np.atleast_1d(first.intercept), dtype=np.float64)
+    rows, is_one = wide_stretches(task.source), task.n_scores == 1
+    begun: PassState = solver.start(
+        rows,
+        task.loss,
+        task.fit_intercept,
+        weights[:, 0].copy() if is_one else weights,
+        float(intercept[0]) if is_one else intercept,
+    )
     return begun.summing() if solver.average else begun
 
 
-def _pass(task: GlmTask, solver: SGD, state: PassState, n_pass: int) -> PassState:
+def _pass(task: GlmOrSoftmaxTask, solver: SGD, state: PassState, n_pass: int) -> PassState:
     order, strengths = RowOrder(solver.shuffle, int(solver.random_state)), task.l2_strengths
 
     def step(state: PassState, number: int, run: Block) -> PassState:
@@ -122,15 +134,15 @@ def _pass(task: GlmTask, solver: SGD, state: PassState, n_pass: int) -> PassStat
     return wide_stretches(task.source).visit(step, state)
 
 
-def _seen_once(model: Any, task: GlmTask) -> GlmCertificate:
+def _seen_once(model: Any, task: GlmOrSoftmaxTask) -> GlmCertificate:
     return GlmCertificate(
         claim=CLAIM,
         theorem="none",
         value=np.inf,
         tolerance=model._tolerance(),
         rounding=0.0,
-        rank=task.size - 1,
-        n_columns=task.size - 1,
+        rank=task.source.n_features,
+        n_columns=task.source.n_features,
         condition=np.inf,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault=SEEN_ONCE,
@@ -238,42 +250,42 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         return max(int(self.history_[-1]["iteration"]), 1)
 
     def _solve(self, task: GlmOrSoftmaxTask) -> Run[GlmState]:
-        assert isinstance(task, GlmTask)
         self.__dict__.pop("_row_state", None)  # a fit begins anew
         self._check_target(task)
         stop = (self._tolerance(), int(self.max_iter), float(self.step_tol))
-        return solve(task, self.solver, *stop, self.start_of(task))
+        return solved(task, self.solver, *stop, self.start_of(task))
 
-    def start_of(self, task: GlmTask) -> Weights | None:
+    def start_of(self, task: GlmOrSoftmaxTask) -> GlmState | None:
         """Where the steps begin; None leaves it to the solver."""
         if self.start is None:
             return None
-        weights, intercepts = start_weights(self.start, 1, task.source.n_features, task.fit_intercept)
-        return Weights(weights[0], float(intercepts[0]))
+        return self._state_of(*start_weights(self.start, task.n_scores, task.source.n_features, task.fit_intercept))
+
+    def _state_of(self, coef: Array, intercept: Array) -> GlmState:
+        """Weights, scores x columns, and an intercept per score as a state."""
+        return Weights(coef[0], float(intercept[0]))
 
     def _keep(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
-        assert isinstance(task, GlmTask) and isinstance(run.state, Weights)
         self._keep_weights(run.state)
         self.alpha_ = float(task.strengths.alpha)
 
-    def _keep_weights(self, state: Weights) -> None:
+    def _keep_weights(self, state: GlmState) -> None:
         self.coef_, self.intercept_ = state.coef, state.intercept
 
     def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
-        assert isinstance(task, GlmTask) and isinstance(state, Weights)
-        return certify(task, state, self._tolerance())
+        return certified(task, state, self._tolerance())
 
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
-        assert isinstance(task, GlmTask)
         super()._prove(task, run)
-        if self.certificate_.dependent and task.strengths.alpha == 0:  # many weights are best: the smallest are taken
+        is_free = isinstance(task, GlmTask) and task.strengths.alpha == 0
+        if self.certificate_.dependent and is_free:  # many weights are best: the smallest are taken
             with np.errstate(over="ignore", invalid="ignore"):  # scores in units of the target may leave float64
                 smallest = smallest_norm(task.columns, self._weights())
             if np.isfinite(smallest.coef).all() and np.isfinite(smallest.intercept):
                 self._keep_weights(smallest)
                 super()._prove(task, run)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.inference_ = self._inferred(task, self._weights())
+        self.inference_ = self._inferred(task, self._state())
 
     def _tolerance(self) -> float:
         """tol, or what suits the solver."""
@@ -282,7 +294,11 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         return STOCHASTIC_TOL if is_stochastic(self.solver) else TOL
 
     def _task(self, source: Source, is_fitted: bool = False) -> GlmOrSoftmaxTask:
-        return self._score_task(source, self.alpha_ if is_fitted else self.alpha)
+        return self._task_of(source, self.alpha_ if is_fitted else self.alpha)
+
+    def _task_of(self, source: Source, alpha: float | None) -> GlmOrSoftmaxTask:
+        """What is minimised on mapped rows at an alpha."""
+        return self._score_task(source, alpha)
 
     def _score_task(self, source: Source, alpha: float | None) -> GlmTask:
         """What is minimised on mapped rows; alpha None is 1 / sum of weights."""
@@ -293,7 +309,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         return task
 
     def _path_of(self, source: Source, alphas: Array | None, n_alphas: int) -> LassoPath:
-        task = self._score_task(source, 1.0)
+        task = self._task_of(source, 1.0)
         self._check_target(task)
         if alphas is None:
             largest = alpha_max(task)
@@ -302,7 +318,9 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
             alphas = (largest or 1.0) * np.geomspace(1.0, LEAST_SHARE, alpha_count(n_alphas))
         return solve_path(task, alphas, self._tolerance(), int(self.max_iter))
 
-    def _check_target(self, task: GlmTask) -> None:
+    def _check_target(self, task: GlmOrSoftmaxTask) -> None:
+        if not isinstance(task, GlmTask):
+            return
         ends = np.array([task.targets.low, task.targets.high])
         if not task.loss.is_legal(ends).all():
             for stretch in task.source.stretches():

@@ -9,19 +9,21 @@ and are corrected by the last changes of the gradient, so columns of unlike size
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.minimise.gradient_descent import GradientDescent
-from certifit.minimise.minimum import solver_of
-from certifit.minimise.problem import Problem, Run, Stop
-from certifit.minimise.steps import Steps
-from certifit.models.glm import l1_solver
-from certifit.models.glm.newton import ARMIJO, NOISE, RUNAWAY, SHORTEST, SURE, descend, sampled_rows
+from certifit.data.source import Memory
+from certifit.minimise.problem import Run
+from certifit.minimise.steps import Steps, unreported
+from certifit.models.gathered import GatheredRows, is_wide
+from certifit.models.glm.l1_solver import ProxNewton
+from certifit.models.glm.newton import NOISE, Chord, descend, first_lower, length, patience, sampled_rows
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.task import Evaluated
+from certifit.models.glm.task import Evaluated, hold_intercepts
+from certifit.models.lasso.task import Strengths
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
 from certifit.statistics.moments import mean_squares
@@ -33,89 +35,55 @@ ROWS_A_COLUMN = 20  # of the sample that the matrix is made of
 SMALL = 1500  # entries of a point for which Hessians are cheap
 ROUGH = 1e-4  # relative decrement at which Newton's method takes over
 MOST_ROUGH = 100  # steps before it does in any case
-PATIENT = 60  # slow Newton steps that a penalty is given to end the growth of weights
 SHARE = 0.4  # of the tolerance that is asked of the estimated gap: the certificate adds roundings
 SURER = 10.0  # curvature by an intercept can be so much less than that of the classes' shares
 
 
-class Changes:
-    """The last moves of a point and what they did to the gradient: the two loops of L-BFGS over a first inverse."""
-
-    def __init__(self, inverse: Array, shape: tuple[int, int]) -> None:
-        self.inverse, self.shape = inverse, shape
-        self._seen: list[tuple[Array, Array, float]] = []
-        self._length = 1.0
-
-    def first(self, gradient: Array) -> Array:
-        """M^-1 of the gradient, class by class."""
-        right = gradient.reshape(self.shape)
-        solved = self.inverse @ right if self.inverse.ndim == 2 else self.inverse[:, None] * right
-        return np.asarray(solved.ravel())
-
-    def learn(self, move: Array, change: Array) -> None:
-        """A move of the point and the change of the gradient."""
-        product = float(move @ change)
-        if product > 0:
-            self._seen = [*self._seen, (move, change, product)][-CHANGES:]
-            self._length = product / float(change @ self.first(change))
-
-    def step(self, gradient: Array) -> Array:
-        """The step down."""
-        rest, shares = gradient.copy(), []
-        for move, change, product in reversed(self._seen):
-            shares.append(float(move @ rest) / product)
-            rest -= shares[-1] * change
-        step = self._length * self.first(rest)
-        for (move, change, product), share in zip(self._seen, reversed(shares), strict=True):
-            step += (share - float(change @ step) / product) * move
-        return step
-
-
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 @one_blas_thread
-def solve(task: SoftmaxTask, tol: float, max_iter: int, start: Array | None = None) -> Run[SoftmaxWeights]:
+def solve(task: SoftmaxTask, tol: float, max_iter: int, step_tol: float = 0.0) -> Run[SoftmaxWeights]:
     """The minimiser: small problems to the rounding floor, others until the gap is within the tolerance."""
-    steps, start = Steps(), task.start() if start is None else start
+    steps, start = Steps(), None
+    if is_wide(task.source):
+        with unreported():
+            start = rotated_start(task)
+    point = task.start() if start is None else start
     if task.size > SMALL:
-        point = _descend(task, start, tol, max_iter, steps)
+        point = _by_gradients(task, point, tol, max_iter, steps, step_tol=step_tol)
     else:
-        point = _descend(task, start, tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
-        is_held = bool((task.l2[:-1] > 0).all())  # a penalty ends the growth of weights, however small it is
-        point = descend(task, point, max_iter, steps, runaway=PATIENT if is_held else RUNAWAY)
+        point = _by_gradients(task, point, tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
+        point = descend(task, point, max_iter, steps, step_tol, runaway=patience(task))
     return Run(task.to_state(point), steps.rows, steps.reason)
 
 
-@np.errstate(over="ignore", invalid="ignore")
-@one_blas_thread
-def solve_kinked(
-    task: SoftmaxTask, max_iter: int, step_tol: float = 0.0, start: SoftmaxWeights | None = None
-) -> Run[SoftmaxWeights]:
-    """The minimiser with an L1 penalty or bounds, to the rounding floor."""
-    point, steps = task.start(), Steps()
-    if start is not None:
-        point = l1_solver.legal_start(task, start.coef, task.to_point(start))
-    point = l1_solver.descend(task, point, max_iter, steps, step_tol, PATIENT)
-    return Run(task.to_state(point), steps.rows, steps.reason)
-
-
-def _descend(task: SoftmaxTask, point: Array, tol: float, max_iter: int, steps: Steps, rough: float = 0.0) -> Array:
+def _by_gradients(
+    task: SoftmaxTask,
+    point: Array,
+    tol: float,
+    max_iter: int,
+    steps: Steps,
+    rough: float = 0.0,
+    step_tol: float = 0.0,
+) -> Array:
     """L-BFGS steps until the gap is within the tolerance, or the decrement is rough relative to the objective."""
-    changes = Changes(_first_inverse(task), task.shape)
+    chord = Chord(_first_inverse(task), CHANGES, is_rough=True)
     at = task.evaluate(point)
     while len(steps.rows) < max_iter and not steps.is_over:
-        step = changes.step(at.gradient)
+        step = chord.solve(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
         gap = gap_estimate(task, at, decrement)
-        size = float(np.linalg.norm(at.gradient))
-        steps.add(at.value, gap, gradient_norm=size, step=float(np.linalg.norm(step)))
+        steps.add(at.value, gap, gradient_norm=length(at.gradient), step=length(step))
         is_done = decrement <= rough * at.value if rough else gap <= SHARE * tol * at.value
         if is_done or decrement <= NOISE * at.value:
             return point
-        lower = _lower(task, point, at, step, decrement)
+        lower = first_lower(task, point, at, step, decrement)
         if lower is None:
             return point
-        changes.learn(lower[0] - point, lower[1].gradient - at.gradient)
+        chord.learn(lower[0] - point, lower[1].gradient - at.gradient)
+        moved = length(lower[0] - point)
         point, at = lower
+        if moved < step_tol:
+            return point
     return point
 
 
@@ -132,19 +100,19 @@ def gap_estimate(task: SoftmaxTask, at: Evaluated, decrement: float) -> float:
     return columns + SURER * float(np.sum(squares[-1] / (task.shares * (1 - task.shares)))) / 2
 
 
-def _first_inverse(task: SoftmaxTask) -> Array:
-    """M^-1, or where there are many columns the inverse of its diagonal."""
-    n_classes = task.n_classes
-    often = (1 - 1 / n_classes) / n_classes
+def _first_inverse(task: SoftmaxTask) -> Callable[[Array], Array]:
+    """M^-1 of every class, or where there are many columns the inverse of its diagonal."""
+    often = (1 - 1 / task.n_classes) / task.n_classes
     if task.shape[0] > MOST_COLUMNS:
         diagonal = often * np.append(mean_squares(task.source, task.scaling), 1.0) + task.l2
-        return np.asarray(1 / np.where(diagonal > 0, diagonal, 1.0))
+        units = np.where(diagonal > 0, diagonal, 1.0)[:, None]
+        return lambda gradient: (gradient.reshape(task.shape) / units).ravel()
     matrix = often * _columns_matrix(task)
     matrix[np.diag_indices(len(matrix))] += task.l2
     if not task.fit_intercept:
-        matrix[-1], matrix[:, -1] = 0.0, 0.0
-        matrix[-1, -1] = 1.0
-    return Curvature(matrix).inverse
+        hold_intercepts(matrix, 1)
+    inverse = Curvature(matrix).inverse
+    return lambda gradient: (inverse @ gradient.reshape(task.shape)).ravel()
 
 
 def _columns_matrix(task: SoftmaxTask) -> Array:
@@ -159,94 +127,80 @@ def _columns_matrix(task: SoftmaxTask) -> Array:
     return matrix
 
 
-def _lower(
-    task: SoftmaxTask, point: Array, at: Evaluated, step: Array, decrement: float
-) -> tuple[Array, Evaluated] | None:
-    """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
-    length = 1.0
-    while length >= SHORTEST:
-        trial = point - length * step
-        tried = task.evaluate(trial)
-        if tried.value <= at.value - ARMIJO * length * decrement + SURE * abs(at.value):
-            return trial, tried
-        length /= 2
-    return None
+# Paths of penalties on rows that can be held, and more columns than rows.
+#
+# With z = (x - m) / s, m and s means and units of columns, and Z = U S V' their singular values, every optimum of an L2
+# penalty is V a: a penalised weight outside the span of the rows only costs. So each training set is rotated once,
+#
+#     minimise over a, b:   sum_i w_i [log sum_k e^(t_ik) - t_iy] + alpha/2 |a|^2,   t_i = b + a'V'z_i,   sum_i w_i = 1
+#
+# and the fits of all alphas, each from the one before, have as many columns as there are rows at most.
+
+DONE = 1e-14  # a fit of a path ends where its decrement is so small, relative to the objective
+FEW = 400  # entries of a point for which fits of a path make a Hessian each
+FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the one before
+MOST_STEPS = 1000  # of one fit
 
 
-# Softmax regression as a smooth function of a vector, for the solvers that take any.
-
-MOST_ENTRIES = 1500  # of a point for which a Hessian is taken
-
-
-class ClassLoss:
-    """-log p_y(z), p the softmax of the scores of a row; y is the code of its class."""
-
-    smoothness = 0.5  # diag(p) - pp' has no larger eigenvalue: half of sum_ij p_i p_j (v_i - v_j)^2
-
-    def slope(self, y: Array, z: Array) -> Array:
-        """p - 1 at the class of the row."""
-        chances = np.exp(z - z.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        chances[np.arange(len(y)), y.astype(np.int64)] -= 1.0
-        return np.asarray(chances)
+def path(task: SoftmaxTask, alphas: Array, max_iter: int) -> Iterator[SoftmaxWeights]:
+    """The minimisers at falling alphas, each found from the one before."""
+    point, kinked = task.start(), ProxNewton(task.start(), patience(task))
+    for alpha in alphas:
+        at = task.at_strength(float(alpha))
+        if not at.is_smooth:
+            kinked.descend(at, max_iter, Steps())
+            point = kinked.point
+        elif at.size > FEW:
+            point = _by_gradients(at, point, 0.0, max_iter, Steps(), DONE)
+        else:
+            point = descend(at, point, max_iter, Steps(), enough=DONE, runaway=patience(at))
+        yield at.to_state(point)
 
 
-class SoftmaxProblem(Problem):
-    """The objective in the user's units, or in those of the task; x is (columns + 1) x classes as one vector."""
+@dataclass(frozen=True)
+class RotatedRows:
+    """V'z of every row."""
 
-    def __init__(self, task: SoftmaxTask, in_user_units: bool) -> None:
-        self.task, self.size, self.n_scores = task, task.size, task.n_classes
-        self.source, self.loss, self.fit_intercept = task.source, ClassLoss(), task.fit_intercept
-        self.strengths = task.l2_strengths
-        scale, shift = task.scaling.scale, task.scaling.shift
-        self._least, self._n_flat = np.inf, self.size  # the least value so far, the fewest flat directions
-        self._transform = np.eye(len(scale) + 1)
-        if in_user_units:
-            self._transform[:-1, :-1] = np.diag(1 / scale)
-            self._transform[-1, :-1] = shift / scale
+    Z: Array
+    V: Array
+    centre: Array
+    units: Array
 
-    def from_point(self, point: Array) -> Array:
-        """Inverse of `to_point`."""
-        return np.asarray(np.linalg.solve(self._transform, point.reshape(self.task.shape)).ravel())
-
-    def to_point(self, x: Array) -> Array:
-        """The point of the task."""
-        return np.asarray((self._transform @ x.reshape(self.task.shape)).ravel())
-
-    def value_gradient(self, x: Array) -> tuple[float, Array]:
-        """The objective and its gradient: one pass."""
-        at = self.task.evaluate(self.to_point(x))
-        return at.value, np.asarray((self._transform.T @ at.gradient.reshape(self.task.shape)).ravel())
-
-    def hessian(self, x: Array) -> Array:
-        """Its Hessian, where it is not too large."""
-        if self.size > MOST_ENTRIES:
-            raise ValueError(
-                f"A Hessian of {self.size} x {self.size} entries is too large. Use solver='auto', 'lbfgs' or "
-                "'conjugate-gradient'."
-            )
-        whole = np.kron(self._transform, np.eye(self.task.n_classes))
-        return np.asarray(whole.T @ self.task.hessian(self.to_point(x)) @ whole)
-
-    def gap(self, x: Array, value: float, gradient: Array) -> float | None:
-        """Half the Newton decrement where a Hessian is cheap: an estimate."""
-        if self.size > MOST_ENTRIES:
+    @staticmethod
+    def of(X: Array, trained: Array, centre: Array, units: Array) -> RotatedRows | None:
+        """In the span of the rows that are trained on; None where numbers leave float64."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = (X - centre) / units
+        if not np.isfinite(Z).all():
             return None
-        curvature = Curvature(self.hessian(x))
-        self._least, self._n_flat = min(self._least, value), min(self._n_flat, curvature.n_flat)
-        if curvature.n_flat > self._n_flat:
-            return np.inf  # saturated: nothing is known of what is left along directions that are flat only here
-        return max(float(gradient @ curvature.solve(gradient)) / 2, value - self._least)
+        _, sizes, V = np.linalg.svd(Z[trained], full_matrices=False)
+        V = V[sizes > np.finfo(np.float64).eps * sizes.max(initial=0.0)]
+        return RotatedRows(Z @ V.T, V, centre, units)
+
+    def task(self, codes: Array, weight: Array, n_classes: int, alpha: float, fit_intercept: bool) -> SoftmaxTask:
+        """Softmax regression of the rows that have a weight."""
+        trained = weight > 0
+        source = Memory(self.Z[trained], codes[trained].astype(np.float64), weight[trained])
+        return SoftmaxTask(source, n_classes, Strengths.plain(alpha, len(self.V)), fit_intercept)
 
 
-def minimise(task: SoftmaxTask, solver: Any, stop: Stop, start: SoftmaxWeights | None = None) -> Run[SoftmaxWeights]:
-    """The minimiser by a solver of any function."""
-    chosen = solver_of(solver)
-    problem = SoftmaxProblem(task, isinstance(chosen, GradientDescent) or "rows" in chosen.needs)
-    begin = problem.from_point(task.start() if start is None else task.to_point(start))
-    minimised = chosen.minimise(problem, begin, stop)
-    reason, weights = "" if minimised.converged else minimised.reason, None
-    if minimised.weights is not None:
-        states = [task.to_state(problem.to_point(x)) for x in minimised.weights]
-        weights = np.array([np.column_stack([state.coef, state.intercept]) for state in states])
-    return Run(task.to_state(problem.to_point(minimised.x)), minimised.trace, reason, weights)
+@one_blas_thread
+def rotated_start(task: SoftmaxTask) -> Array | None:
+    """The point of a fit with more columns than rows, but for roundings; None where the rows cannot be held."""
+    is_plain = task.is_smooth and task.alpha > 0 and bool((task.strengths.factors == 1).all())
+    rows = GatheredRows.of(task.source) if is_plain and task.strengths.l1_ratio == 0 else None
+    if rows is None:
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = rows.weight @ rows.X / rows.weight.sum() if task.fit_intercept else np.zeros(rows.X.shape[1])
+    rotated = RotatedRows.of(rows.X, rows.weight > 0, centre, task.spreads)
+    if rotated is None:
+        return None
+    alphas = task.alpha * FALLING
+    small = rotated.task(rows.codes, rows.weight, task.n_classes, float(alphas[0]), task.fit_intercept)
+    *_, state = path(small, alphas, MOST_STEPS)
+    with np.errstate(over="ignore", invalid="ignore"):
+        coef = state.coef @ rotated.V / task.spreads
+        intercept = state.intercept - coef @ centre if task.fit_intercept else state.intercept
+        start = task.to_point(SoftmaxWeights(coef, intercept))
+    return start if np.isfinite(start).all() else None

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -40,11 +39,26 @@ class SoftmaxWeights:
         return SoftmaxWeights(self.coef - self.coef[reference], self.intercept - self.intercept[reference])
 
 
-class SoftmaxTask(ScoreTask):
+class ClassLoss:
+    """-log p_y(z), p the softmax of the scores of a row; y is the code of its class."""
+
+    smoothness = 0.5  # diag(p) - pp' has no larger eigenvalue: half of sum_ij p_i p_j (v_i - v_j)^2
+
+    def slope(self, y: Array, z: Array) -> Array:
+        """p - 1 at the class of the row."""
+        chances = np.exp(z - z.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        chances[np.arange(len(y)), y.astype(np.int64)] -= 1.0
+        return np.asarray(chances)
+
+
+class SoftmaxTask(ScoreTask[SoftmaxWeights]):
     """What solver and certificate need of the rows. Targets are codes of classes.
 
     penalty: strengths; or the alpha of squares, None being 1 / sum of weights.
     """
+
+    loss = ClassLoss()
 
     def __init__(
         self,
@@ -74,18 +88,21 @@ class SoftmaxTask(ScoreTask):
         return self.n_scores
 
     @cached_property
-    def labels(self) -> tuple[Array, int]:
-        """Weight of every class, and the number of rows that have one."""
-        weights, n_rows = sums.class_weights(self.source, self.n_classes)
-        if not (weights > 0).all():
-            raise ValueError(f"Class {int(np.argmin(weights))} of {self.n_classes} has no row with a weight.")
-        sums.check_time(self.source, self.n_classes, n_rows)
-        return weights, n_rows
+    def _labels(self) -> tuple[Array, int]:
+        return sums.class_weights(self.source, self.n_classes)
 
     @property
+    def labels(self) -> tuple[Array, int]:
+        """Weight of every class, none of which is 0, and the number of rows that have one."""
+        weights, n_rows = self._labels
+        if not (weights > 0).all():
+            raise ValueError(f"Class {int(np.argmin(weights))} of {self.n_classes} has no row with a weight.")
+        return weights, n_rows
+
+    @cached_property
     def sum_weight(self) -> float:
         """Sum of weights, scaled."""
-        return float(self.labels[0].sum()) * self.scaling.weight_scale
+        return float(self._labels[0].sum()) * self.scaling.weight_scale
 
     @property
     def shares(self) -> Array:
@@ -167,13 +184,13 @@ class SoftmaxTask(ScoreTask):
         """Inverse of `to_state`."""
         return self.from_user_units(state.coef, state.intercept)
 
-    def copy_targets(self, other: Self) -> None:
+    def of_targets(self) -> dict[str, object]:
         """The number of classes and their weights."""
-        other.n_scores, other.__dict__["labels"] = self.n_scores, self.labels
+        return {"n_scores": self.n_scores, "_labels": self._labels}
 
     def facts(self) -> dict[str, float]:
         """What is remembered of the data: codes of classes have a mean and a spread too, as those of two have."""
-        weights, n_rows = self.labels
+        weights, n_rows = self._labels
         codes = np.arange(len(weights))
         mean = float(weights @ codes / weights.sum())
         spread = float(np.sqrt(weights @ np.square(codes - mean) / weights.sum()))

@@ -1,6 +1,6 @@
-"""Which solver a generalised linear model is fitted by.
+"""Which solver a model of one score or several is fitted by.
 
-A generalised linear model as a smooth function of a vector, for the solvers that take any.
+Such a model as a smooth function of a vector, for the solvers that take any.
 
 x is (weights, intercept where there is one), in the user's units: a step is then the course's, w -= step gradient.
 Or in units in which every column has curvature 1 at the start, where conjugate gradients and quasi-Newton methods go
@@ -9,65 +9,82 @@ faster.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Generic, cast
+
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Problem, Run, Solver, Stop
-from certifit.models.glm import l1_solver as score_path
-from certifit.models.glm import newton, user_penalty
-from certifit.models.glm.task import GlmTask
+from certifit.models.glm import l1_solver, newton, softmax_solver, user_penalty
+from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.task import GlmTask, ScoreTask, StateT
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.factor import Curvature
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
+MOST_ENTRIES = 1500  # the same of several scores, whose Hessian has a part for every pair of them
 STALE = 0.1  # an estimate of the gap that fell by this factor asks for a new Hessian
 
 
-class GlmProblem(Problem):
-    """The smooth part of a task. strengths: of the squares of the weights, in the user's units."""
+class ScoreProblem(Problem, Generic[StateT]):
+    """The smooth part of a task. strengths: of the squares of the weights, in the user's units.
 
-    def __init__(self, task: GlmTask, in_user_units: bool) -> None:
-        self.task = task
+    Of several scores x is (columns, then an intercept where there is one) x scores, as one vector.
+    """
+
+    def __init__(self, task: ScoreTask[StateT], in_user_units: bool) -> None:
+        self.task, self.n_scores = task, task.n_scores
         self.source, self.loss, self.fit_intercept = task.source, task.loss, task.fit_intercept
-        self.size = task.size if task.fit_intercept else task.size - 1
+        self.size = task.size if task.fit_intercept else task.size - task.n_scores
         self.strengths = task.l2_strengths
-        self._scale, self._shift = self._user_units() if in_user_units else self._unit_curvature()
+        scale, shift = (part[:, None] for part in (self._user_units() if in_user_units else self._unit_curvature()))
+        self._scale, self._shift = scale, shift
         self._curvature: Curvature | None = None
         self._last_gap, self._least = np.inf, np.inf
         self._n_flat = self.size  # the fewest flat directions of a Hessian so far
 
     def start(self) -> Array:
-        """No weights; the intercept that the mean of the target has."""
+        """No weights; the intercepts that suit the targets."""
         return self.from_point(self.task.start())
 
-    def from_state(self, state: Weights) -> Array:
-        """The vector of weights and an intercept in the user's units."""
+    def from_state(self, state: StateT) -> Array:
+        """The vector of weights and intercepts in the user's units."""
         return self.from_point(self.task.to_point(state))
 
     def to_point(self, x: Array) -> Array:
-        """The point of the task: weights over the scale, and the intercept of shifted columns."""
-        weights = x[: len(self._scale)] / self._scale
-        intercept = float(x[-1] / self._unit + self._shift @ weights) if self.fit_intercept else 0.0
-        return np.append(weights, intercept)
+        """The point of the task: weights over the scale, and the intercepts of shifted columns."""
+        at = x.reshape(-1, self.n_scores)
+        point = np.zeros(self.task.shape)
+        point[:-1] = at[: len(self._scale)] / self._scale
+        if self.fit_intercept:
+            point[-1] = at[-1] / self._unit + self._shift[:, 0] @ point[:-1]
+        return point.ravel()
 
     def from_point(self, point: Array) -> Array:
         """Inverse of `to_point`."""
-        weights = point[:-1] * self._scale
-        intercept = (point[-1] - self._shift @ point[:-1]) * self._unit
-        return np.append(weights, intercept) if self.fit_intercept else weights
+        at = point.reshape(self.task.shape)
+        weights = at[:-1] * self._scale
+        intercept = (at[-1] - self._shift[:, 0] @ at[:-1]) * self._unit
+        return np.append(weights, intercept) if self.fit_intercept else weights.ravel()
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         """The objective and its gradient: one pass."""
         at = self.task.evaluate(self.to_point(x))
         return at.value, self._from_gradient(at.gradient)
 
+    @property
+    def has_hessian(self) -> bool:
+        """Whether one is not too large."""
+        return self.task.size <= (MOST_COLUMNS if self.n_scores == 1 else MOST_ENTRIES)
+
     def hessian(self, x: Array) -> Array:
         """Its Hessian, where columns are not too many: one pass."""
-        if self.task.size > MOST_COLUMNS:
+        if not self.has_hessian:
             raise ValueError(
-                f"A Hessian of {self.task.size} columns is too large. Use solver='auto', 'lbfgs', "
+                f"A Hessian of {self.task.size} x {self.task.size} entries is too large. Use solver='auto', 'lbfgs', "
                 "'conjugate-gradient' or 'gradient-descent'."
             )
         at = self.task.evaluate(self.to_point(x), hessian=True)
@@ -77,15 +94,16 @@ class GlmProblem(Problem):
 
     def _from_gradient(self, gradient: Array) -> Array:
         """The transpose of `to_point`, without its constant part."""
-        slopes = (gradient[:-1] + self._shift * gradient[-1] * self.fit_intercept) / self._scale
-        return np.append(slopes, gradient[-1] / self._unit) if self.fit_intercept else slopes
+        at = gradient.reshape(self.task.shape)
+        slopes = (at[:-1] + self._shift * at[-1] * self.fit_intercept) / self._scale
+        return np.append(slopes, at[-1] / self._unit) if self.fit_intercept else slopes.ravel()
 
     def gap(self, x: Array, value: float, gradient: Array) -> float | None:
         """Half the Newton decrement, from a Hessian that is not far behind: an estimate. None of very many columns.
 
         Infinite where more directions are flat than at the start: nothing is known of what is left along them.
         """
-        if self.task.size > MOST_COLUMNS:
+        if not self.has_hessian:
             return None
         if self._curvature is None:
             self._refresh(x, gradient)
@@ -114,10 +132,13 @@ class GlmProblem(Problem):
         return self.task.scaling.scale, self.task.scaling.shift
 
     def _unit_curvature(self) -> tuple[Array, Array]:
-        """Scales that give every column the curvature 1 at the start; of very many columns those of the task."""
-        none = np.zeros(self.task.size - 1)
+        """Scales that give every column the curvature 1 at the start.
+
+        Of very many columns and of several scores those of the task, which are near.
+        """
+        none = np.zeros(self.task.shape[0] - 1)
         self._unit = 1.0
-        if self.task.size > MOST_COLUMNS:
+        if self.task.size > MOST_COLUMNS or self.n_scores > 1:
             return np.ones(len(none)), none
         at = self.task.evaluate(self.task.start(), hessian=True)
         assert at.hessian is not None
@@ -151,33 +172,57 @@ def is_stochastic(solver: str | Solver) -> bool:
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows has no objective, and is not taken
 def solve(
-    task: GlmTask, solver: str | Solver, tol: float, max_iter: int, step_tol: float, start: Weights | None = None
-) -> Run[Weights]:
+    task: ScoreTask[StateT],
+    solver: str | Solver,
+    tol: float,
+    max_iter: int,
+    step_tol: float = 0.0,
+    start: StateT | None = None,
+) -> Run[StateT]:
     """The minimiser by a solver, or by the one that suits the task."""
-    if task.user_penalty is not None:
-        return user_penalty.solve(task, solver, Stop(tol, step_tol, max_iter), start)
+    stop = Stop(tol, step_tol, max_iter)
+    if isinstance(task, GlmTask) and task.user_penalty is not None:
+        return cast("Run[StateT]", user_penalty.solve(task, solver, stop, cast("Weights | None", start)))
     if is_own(solver) and (not task.is_smooth or solver == COORDINATE):
-        return score_path.solve(task, max_iter, step_tol, start)
-    if is_own(solver) and start is not None:
-        solver, tol = ("newton", newton.FLOOR) if task.size <= MOST_COLUMNS else ("lbfgs", tol)
-    if is_own(solver):
-        if task.size > MOST_COLUMNS:
-            return newton.solve_by_products(task, tol, max_iter, step_tol)
-        return newton.solve(task, max_iter, step_tol)
+        return l1_solver.solve(task, max_iter, step_tol, start)
     if not task.is_smooth:
         raise ValueError(
             f"solver={solver!r} takes no L1 penalty and no bounds. Use solver='auto' or 'coordinate-descent'."
         )
-    return _smooth(task, solver_of(solver), Stop(tol, step_tol, max_iter), start)
+    if is_own(solver) and start is None:
+        return _own(task, stop)
+    return _smooth(task, solver, stop, start)
 
 
-def _smooth(task: GlmTask, solver: Solver, stop: Stop, start: Weights | None) -> Run[Weights]:
-    in_user_units = isinstance(solver, GradientDescent) or "rows" in solver.needs
-    problem = GlmProblem(task, in_user_units)
+def _own(task: ScoreTask[StateT], stop: Stop) -> Run[StateT]:
+    run: Run[SoftmaxWeights] | Run[Weights]
+    if isinstance(task, SoftmaxTask):
+        run = softmax_solver.solve(task, stop.tol, stop.max_iter, stop.step_tol)
+    else:
+        assert isinstance(task, GlmTask)
+        is_wide = task.size > MOST_COLUMNS
+        run = (
+            newton.solve_by_products(task, stop.tol, stop.max_iter, stop.step_tol)
+            if is_wide
+            else newton.solve(task, stop.max_iter, stop.step_tol)
+        )
+    return cast("Run[StateT]", run)
+
+
+def _smooth(task: ScoreTask[StateT], solver: str | Solver, stop: Stop, start: StateT | None) -> Run[StateT]:
+    """By a solver of any function; from a start the one that suits the task is Newton's method, or L-BFGS."""
+    is_chosen, chosen = not is_own(solver), solver_of("newton" if is_own(solver) else solver)
+    in_user_units = is_chosen and (isinstance(chosen, GradientDescent) or "rows" in chosen.needs)
+    problem = ScoreProblem(task, in_user_units)
+    if not is_chosen:
+        stop, chosen = (replace(stop, tol=newton.FLOOR), chosen) if problem.has_hessian else (stop, solver_of("lbfgs"))
+        if start is not None and task.n_scores > 1:  # along what classes have in common Newton's steps are short
+            start = task.to_state(task.to_point(start))
     begin = problem.start() if start is None else problem.from_state(start)
-    minimised = solver.minimise(problem, begin, stop)
+    minimised = chosen.minimise(problem, begin, stop)
     reason, weights = "" if minimised.converged else minimised.reason, None
     if minimised.weights is not None:
         states = [task.to_state(problem.to_point(x)) for x in minimised.weights]
-        weights = np.array([np.append(state.coef, state.intercept) for state in states])
+        coef, intercept = (np.array([getattr(state, part) for state in states]) for part in ("coef", "intercept"))
+        weights = np.concatenate([coef, intercept[..., None]], axis=-1)
     return Run(task.to_state(problem.to_point(minimised.x)), minimised.trace, reason, weights)

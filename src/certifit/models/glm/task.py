@@ -25,6 +25,7 @@ from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.losses.families import ResponseLoss
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.mathematics.penalties import ElasticPenalty
+from certifit.minimise.row_pass import RowLoss
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.models.least_squares.task import LeastSquares
@@ -36,6 +37,7 @@ from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums
 
 if TYPE_CHECKING:
+    from certifit.models.glm.softmax_task import SoftmaxWeights
     from certifit.models.glm.user_penalty import UserPenalty
 
 LABELS = 1e-15  # share of the weights: targets whose squares differ less from them are 0 or 1
@@ -51,13 +53,17 @@ class Evaluated:
     loss: float
 
 
-class ScoreTask(ABC):
+StateT = TypeVar("StateT", bound="Weights | SoftmaxWeights")
+
+
+class ScoreTask(ABC, Generic[StateT]):
     """Columns in units near 1, and the penalty on the weights that one score or several have of them.
 
     A point of several scores is columns x scores, then an intercept per score, as one vector.
     """
 
     source: Source
+    loss: RowLoss
     strengths: Strengths
     fit_intercept: bool
     scaling: Scaling
@@ -78,8 +84,20 @@ class ScoreTask(ABC):
         """The smooth part of the objective at a point."""
 
     @abstractmethod
-    def copy_targets(self, other: Self) -> None:
-        """Give a task on other columns of the same rows what it needs of their targets."""
+    def to_state(self, point: Array) -> StateT:
+        """In the user's units, within the bounds."""
+
+    @abstractmethod
+    def to_point(self, state: StateT) -> Array:
+        """Inverse of `to_state`."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, float]:
+        """What is remembered of the data."""
+
+    @abstractmethod
+    def of_targets(self) -> dict[str, object]:
+        """What a task on other columns of the same rows has in common with this one, by the names of attributes."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -241,9 +259,10 @@ def hold_intercepts(hessian: Array, n_scores: int) -> None:
     hessian[places, places] = 1.0
 
 
-class GlmTask(ScoreTask):
+class GlmTask(ScoreTask[Weights]):
     """What solver and certificate need of the rows. last_hessian: the last one made, of the loss, not divided."""
 
+    loss: ScoreLoss
     last_hessian: Array | None = None
     user_penalty: UserPenalty | None = None  # a penalty of the user's own, in place of l1 and l2
     _last: tuple[Array, Oracle] | None = None
@@ -384,9 +403,9 @@ class GlmTask(ScoreTask):
         t = self.targets
         return {"n_rows": t.n_rows, "sum_weight": t.weight, "target_mean": t.mean, "target_sd": t.deviation}
 
-    def copy_targets(self, other: Self) -> None:
+    def of_targets(self) -> dict[str, object]:
         """The loss and the sums of the target."""
-        other.loss, other.__dict__["targets"] = self.loss, self.targets
+        return {"loss": self.loss, "targets": self.targets}
 
     def rescale(self) -> None:
         """Scales from all rows."""
@@ -418,7 +437,7 @@ def _largest_offset(run: Block) -> float:
 # A generalised linear model on some of its columns, gathered in memory.
 
 
-TaskT = TypeVar("TaskT", bound=ScoreTask)
+TaskT = TypeVar("TaskT", bound="ScoreTask[Weights] | ScoreTask[SoftmaxWeights]")
 
 
 class SomeColumns(Generic[TaskT]):
@@ -471,7 +490,7 @@ def _like(task: TaskT, source: Source, columns: Array, alpha: float) -> TaskT:
     small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]
     s = task.scaling
     small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
-    task.copy_targets(small)
+    small.__dict__.update(task.of_targets())
     return small
 
 

@@ -37,7 +37,7 @@ class LassoPath:
     """Solutions along alphas, in the user's units."""
 
     alphas: Array
-    coef: Array  # alphas x columns
+    coef: Array  # alphas x columns; of more than two classes alphas x classes x columns
     intercept: Array
     gaps: Array  # relative, as the solver's sums tell
     names: tuple[str, ...]
@@ -46,7 +46,8 @@ class LassoPath:
     @property
     def n_nonzero(self) -> Array:
         """Number of columns with a weight, per alpha."""
-        return np.asarray(np.count_nonzero(self.coef, axis=1))
+        n_alphas, *_, n_columns = self.coef.shape
+        return np.asarray(np.count_nonzero(self.coef.reshape(n_alphas, -1, n_columns).any(axis=1), axis=1))
 
 
 @one_blas_thread
