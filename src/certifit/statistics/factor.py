@@ -298,3 +298,10 @@ class Curvature:
             return np.asarray(self._scaled_inverse * self._units[:, None] * self._units)
         whole = self.solve(np.eye(len(self._units)))
         return np.asarray((whole + whole.T) / 2)
+
+
+def hold_intercepts(hessian: Array, n_scores: int) -> None:
+    """Where intercepts are 0: no direction is flat, and the gradient along these is 0."""
+    hessian[-n_scores:], hessian[:, -n_scores:] = 0.0, 0.0
+    places = np.arange(-n_scores, 0)
+    hessian[places, places] = 1.0

@@ -153,6 +153,8 @@ class PathDisplay:
     ) -> PathDisplay:
         """Draw what `model.path(X, y)` returns."""
         names = getattr(path, "names", None) if names is None else names
+        if np.ndim(path.coef) > 2:
+            raise ValueError("This path has a coefficient per class. Draw one: replace(path, coef=path.coef[:, k]).")
         return cls(*drawn_path(path.alphas, path.coef), names, chosen).plot(ax, named=named)
 
     @classmethod

@@ -1,10 +1,15 @@
 """Folds of logistic regression with rows that can be held: of more than two classes, and of more columns than rows.
 
-Each training set is rotated once (models/glm/softmax_solver.py), and fits of falling alphas begin at the one before.
-Two classes are softmax of twice the penalty: their weights are w/2 and -w/2.
+With z = (x - m) / s, m and s of the training rows, and Z = U S V' their singular values, every optimum of an L2 penalty
+is V a: a penalised weight outside the span of the rows only costs. So each training set is rotated once,
 
-An L1 penalty, factors and bounds are those of the columns themselves: fits of more than two classes with these are on
-the columns.
+    minimise over a, b:   sum_i w_i [log sum_k e^(t_ik) - t_iy] + alpha/2 |a|^2,   t_i = b + a'V'z_i,   sum_i w_i = 1
+
+and the fits of all alphas, each from the one before, have as many columns as there are rows at most. Two classes are
+softmax of twice the penalty: their weights are w/2 and -w/2.
+
+An L1 penalty, factors and bounds are those of the columns themselves: there each fit of more than two classes begins at
+the one before, on the columns.
 """
 
 from __future__ import annotations
@@ -17,11 +22,14 @@ import numpy as np
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Memory, Source
+from certifit.minimise.steps import Steps
 from certifit.models.discriminant.folds import map_parameters, present
 from certifit.models.folds import Candidates, ClassState, Grid, RowFolds, shared_work
 from certifit.models.gathered import GatheredRows, ScoreTable, column_spreads
 from certifit.models.glm.folds import alpha_of, fold_columns, is_auto, model_like
-from certifit.models.glm.softmax_solver import SMALL, RotatedRows, path
+from certifit.models.glm.l1_solver import ProxNewton
+from certifit.models.glm.newton import descend, patience
+from certifit.models.glm.softmax_solver import SMALL, RotatedPath
 from certifit.runtime import one_blas_thread
 
 if TYPE_CHECKING:
@@ -98,35 +106,59 @@ def _round_states(
 def _fits(
     model: LogisticRegression, rows: GatheredRows, weight: Array, places: Array, alphas: Array
 ) -> list[Array] | None:
-    """Scores of all rows by the fits to one training set, in the order of alphas.
-
-    None without a penalty, where numbers leave float64, and where Hessians would be large or classes are missing.
-    """
+    """Scores of all rows by the fits to one training set, in the order of alphas."""
+    trained = weight > 0
     if not (alphas > 0).all() or not np.isfinite(alphas).all():
         return None
-    order, trained = np.argsort(-alphas, kind="stable"), weight > 0
     if not _is_plain(model):
-        if len(places) * (rows.X.shape[1] + 1) > SMALL or len(places) < len(model.classes_):
-            return None
-        X = rows.X
-        source = Memory(X[trained], rows.codes[trained].astype(np.float64), weight[trained], rows.names)
-        task = model.class_task(source, float(alphas.max()))
-    else:
-        centre, units = _units(model, rows.X[trained], weight[trained] / weight.sum())
-        rotated = RotatedRows.of(rows.X, trained, centre, units)
-        if rotated is None:
-            return None
-        X, codes = rotated.Z, np.searchsorted(places, rows.codes)
-        alphas = 2 * alphas if len(model.classes_) == 2 else alphas
-        task = rotated.task(codes, weight, len(places), float(alphas.max()), bool(model.fit_intercept))
-    states = dict(zip(order.tolist(), path(task, alphas[order], int(model.max_iter)), strict=True))
-    tables = [X @ states[place].coef.T + states[place].intercept for place in range(len(alphas))]
+        return _fits_of_columns(model, rows, weight, places, alphas)
+    shares = weight[trained] / weight[trained].sum()
+    codes = np.searchsorted(places, rows.codes[trained])
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = _standardised(model, rows.X, trained, shares)
+    if not np.isfinite(Z).all():
+        return None
+    _, sizes, V = np.linalg.svd(Z[trained], full_matrices=False)
+    Z = Z @ V[sizes > np.finfo(np.float64).eps * sizes.max(initial=0.0)].T
+    if model.fit_intercept:
+        Z = np.column_stack([Z, np.ones(len(Z))])
+    path = RotatedPath(Z[trained], codes, shares, len(places), bool(model.fit_intercept))
+    order = np.argsort(-alphas, kind="stable")
+    times = 2.0 if len(model.classes_) == 2 else 1.0
+    points = dict(zip(order.tolist(), path.fits(times * alphas[order], int(model.max_iter)), strict=True))
+    tables = [Z @ points[at] for at in range(len(alphas))]
     return tables if all(np.isfinite(table).all() for table in tables) else None
 
 
-def _units(model: LogisticRegression, X: Array, shares: Array) -> tuple[Array, Array]:
-    """Means of columns, 0 without an intercept, and units in which every weight is penalised alike."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre = shares @ X if model.fit_intercept else np.zeros(X.shape[1])
-        spreads = column_spreads(X, shares, bool(model.fit_intercept)) if model.standardize else np.zeros(X.shape[1])
-    return centre, np.where(spreads > 0, spreads, 1.0)
+def _fits_of_columns(
+    model: LogisticRegression, rows: GatheredRows, weight: Array, places: Array, alphas: Array
+) -> list[Array] | None:
+    """The same with any penalty; None where Hessians would be large, or classes are missing."""
+    trained = weight > 0
+    size = len(places) * (rows.X.shape[1] + 1)
+    if size > SMALL or len(places) < len(model.classes_):
+        return None
+    order = np.argsort(-alphas, kind="stable")
+    source = Memory(rows.X[trained], rows.codes[trained].astype(np.float64), weight[trained], rows.names)
+    task = model.class_task(source, float(alphas[order[0]]))
+    kinked, point, tables = ProxNewton(task.start(), patience(task)), task.start(), {}
+    for place in order.tolist():
+        at = task.at_strength(float(alphas[place]))
+        if at.is_smooth:
+            point = descend(at, point, int(model.max_iter), Steps())
+        else:
+            kinked.descend(at, int(model.max_iter), Steps())
+            point = kinked.point
+        state = at.to_state(point)
+        tables[place] = rows.X @ state.coef.T + state.intercept
+    in_order = [tables[place] for place in range(len(alphas))]
+    return in_order if all(np.isfinite(table).all() for table in in_order) else None
+
+
+def _standardised(model: LogisticRegression, X: Array, trained: Array, shares: Array) -> Array:
+    """Columns about their means over the training rows, in units in which every weight is penalised alike."""
+    Z = X - shares @ X[trained] if model.fit_intercept else X
+    if not model.standardize:
+        return Z
+    spreads = column_spreads(X[trained], shares, bool(model.fit_intercept))
+    return np.asarray(Z / np.where(spreads > 0, spreads, 1.0))

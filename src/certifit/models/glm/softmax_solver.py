@@ -10,22 +10,19 @@ and are corrected by the last changes of the gradient, so columns of unlike size
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from certifit.data.columns import Array
-from certifit.data.source import Memory
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
 from certifit.models.gathered import GatheredRows, is_wide
-from certifit.models.glm.l1_solver import ProxNewton
-from certifit.models.glm.newton import NOISE, Chord, descend, first_lower, length, patience, sampled_rows
+from certifit.models.glm.newton import ARMIJO, NOISE, Chord, descend, first_lower, length, patience, sampled_rows
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.task import Evaluated, hold_intercepts
-from certifit.models.lasso.task import Strengths
+from certifit.models.glm.task import Evaluated
 from certifit.runtime import one_blas_thread
-from certifit.statistics.factor import Curvature
+from certifit.statistics.factor import Curvature, hold_intercepts
 from certifit.statistics.moments import mean_squares
 from certifit.statistics.softmax import columns_matrix
 
@@ -127,61 +124,14 @@ def _columns_matrix(task: SoftmaxTask) -> Array:
     return matrix
 
 
-# Paths of penalties on rows that can be held, and more columns than rows.
-#
-# With z = (x - m) / s, m and s means and units of columns, and Z = U S V' their singular values, every optimum of an L2
-# penalty is V a: a penalised weight outside the span of the rows only costs. So each training set is rotated once,
-#
-#     minimise over a, b:   sum_i w_i [log sum_k e^(t_ik) - t_iy] + alpha/2 |a|^2,   t_i = b + a'V'z_i,   sum_i w_i = 1
-#
-# and the fits of all alphas, each from the one before, have as many columns as there are rows at most.
+# Paths of squares on rows that can be held, rotated into their span (models/glm/softmax_folds.py). A fit of a few rows
+# takes less time as products of matrices than as passes of the task over a source.
 
-DONE = 1e-14  # a fit of a path ends where its decrement is so small, relative to the objective
-FEW = 400  # entries of a point for which fits of a path make a Hessian each
-FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the one before
+FEW = 400  # entries of a point for which a Hessian is cheap
+DONE, ROUNDING = 1e-14, 1e-16  # a fit ends where its decrement is so small, of the objective or at all
+SHORTEST = 1e-12  # of a step
 MOST_STEPS = 1000  # of one fit
-
-
-def path(task: SoftmaxTask, alphas: Array, max_iter: int) -> Iterator[SoftmaxWeights]:
-    """The minimisers at falling alphas, each found from the one before."""
-    point, kinked = task.start(), ProxNewton(task.start(), patience(task))
-    for alpha in alphas:
-        at = task.at_strength(float(alpha))
-        if not at.is_smooth:
-            kinked.descend(at, max_iter, Steps())
-            point = kinked.point
-        elif at.size > FEW:
-            point = _by_gradients(at, point, 0.0, max_iter, Steps(), DONE)
-        else:
-            point = descend(at, point, max_iter, Steps(), enough=DONE, runaway=patience(at))
-        yield at.to_state(point)
-
-
-@dataclass(frozen=True)
-class RotatedRows:
-    """V'z of every row."""
-
-    Z: Array
-    V: Array
-    centre: Array
-    units: Array
-
-    @staticmethod
-    def of(X: Array, trained: Array, centre: Array, units: Array) -> RotatedRows | None:
-        """In the span of the rows that are trained on; None where numbers leave float64."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            Z = (X - centre) / units
-        if not np.isfinite(Z).all():
-            return None
-        _, sizes, V = np.linalg.svd(Z[trained], full_matrices=False)
-        V = V[sizes > np.finfo(np.float64).eps * sizes.max(initial=0.0)]
-        return RotatedRows(Z @ V.T, V, centre, units)
-
-    def task(self, codes: Array, weight: Array, n_classes: int, alpha: float, fit_intercept: bool) -> SoftmaxTask:
-        """Softmax regression of the rows that have a weight."""
-        trained = weight > 0
-        source = Memory(self.Z[trained], codes[trained].astype(np.float64), weight[trained])
-        return SoftmaxTask(source, n_classes, Strengths.plain(alpha, len(self.V)), fit_intercept)
+FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the one before
 
 
 @one_blas_thread
@@ -191,16 +141,106 @@ def rotated_start(task: SoftmaxTask) -> Array | None:
     rows = GatheredRows.of(task.source) if is_plain and task.strengths.l1_ratio == 0 else None
     if rows is None:
         return None
+    trained = rows.weight > 0
+    X, shares = rows.X[trained], rows.weight[trained] / rows.weight[trained].sum()
     with np.errstate(over="ignore", invalid="ignore"):
-        centre = rows.weight @ rows.X / rows.weight.sum() if task.fit_intercept else np.zeros(rows.X.shape[1])
-    rotated = RotatedRows.of(rows.X, rows.weight > 0, centre, task.spreads)
-    if rotated is None:
+        centre = shares @ X if task.fit_intercept else np.zeros(X.shape[1])
+        Z = (X - centre) / task.spreads
+    if not np.isfinite(Z).all():
         return None
-    alphas = task.alpha * FALLING
-    small = rotated.task(rows.codes, rows.weight, task.n_classes, float(alphas[0]), task.fit_intercept)
-    *_, state = path(small, alphas, MOST_STEPS)
+    V = np.linalg.svd(Z, full_matrices=False)[2]
+    Z = np.column_stack([Z @ V.T, np.ones(len(Z))] if task.fit_intercept else [Z @ V.T])
+    path = RotatedPath(Z, rows.codes[trained], shares, task.n_classes, task.fit_intercept)
+    *_, point = path.fits(task.alpha * FALLING, MOST_STEPS)
     with np.errstate(over="ignore", invalid="ignore"):
-        coef = state.coef @ rotated.V / task.spreads
-        intercept = state.intercept - coef @ centre if task.fit_intercept else state.intercept
+        coef = point[: len(V)].T @ V / task.spreads
+        intercept = point[-1] - coef @ centre if task.fit_intercept else np.zeros(task.n_classes)
         start = task.to_point(SoftmaxWeights(coef, intercept))
     return start if np.isfinite(start).all() else None
+
+
+class RotatedPath:
+    """Softmax fits of one training set along alphas. A point is columns x classes; the last column may be the 1."""
+
+    def __init__(self, Z: Array, codes: Array, shares: Array, n_classes: int, has_intercept: bool) -> None:
+        self.Z, self.codes, self.shares, self.n_classes = Z, codes, shares, n_classes
+        self.shape = Z.shape[1], n_classes
+        self.penalised = np.ones((Z.shape[1], 1))
+        if has_intercept:
+            self.penalised[-1] = 0.0
+        self.has_intercept = has_intercept
+        self._rows = np.arange(len(codes))
+
+    def fits(self, alphas: Array, max_iter: int) -> Iterator[Array]:
+        """The minimisers at falling alphas, each found from the one before."""
+        point = np.zeros(self.shape[0] * self.n_classes)
+        for alpha in alphas:
+            point = self._minimised(point, float(alpha), max_iter)
+            yield point.reshape(self.shape)
+
+    def _minimised(self, point: Array, alpha: float, max_iter: int) -> Array:
+        """Steps of the Hessian at the start (of many entries: at equal chances), corrected by what the gradient did."""
+        value, gradient, chances = self._evaluated(point, alpha)
+        steps = self._steps(chances, alpha)
+        for _ in range(max_iter):
+            step = steps.solve(gradient)
+            decrement = float(gradient @ step)
+            if not decrement > DONE * value + ROUNDING:
+                break
+            length = 1.0
+            while length >= SHORTEST:
+                trial = point - length * step
+                tried = self._evaluated(trial, alpha)
+                if tried[0] <= value - ARMIJO * length * decrement:
+                    break
+                length /= 2
+            else:
+                break
+            steps.learn(trial - point, tried[1] - gradient)
+            point, (value, gradient, chances) = trial, tried
+        return point
+
+    def _steps(self, chances: Array, alpha: float) -> Chord:
+        n_columns, n_classes = self.shape
+        if n_columns * n_classes <= FEW:
+            root, fault = dpotrf(self._hessian(chances, alpha), lower=True, overwrite_a=True)
+            if not fault:
+                return Chord(lambda right: dpotrs(root, right, lower=True)[0], CHANGES)
+        return self._equal_chances(alpha)
+
+    def _evaluated(self, point: Array, alpha: float) -> tuple[float, Array, Array]:
+        """The objective, its gradient, and the chances of the classes."""
+        at = point.reshape(self.shape)
+        scores = self.Z @ at
+        scores -= scores.max(axis=1, keepdims=True)
+        chances = np.exp(scores)
+        sums = chances.sum(axis=1)
+        losses = np.log(sums) - scores[self._rows, self.codes]
+        chances /= sums[:, None]
+        slopes = chances.copy()
+        slopes[self._rows, self.codes] -= 1.0
+        pull = alpha * self.penalised * at
+        value = float(self.shares @ losses) + float(np.vdot(pull, at)) / 2
+        return value, (self.Z.T @ (self.shares[:, None] * slopes) + pull).ravel(), chances
+
+    def _hessian(self, chances: Array, alpha: float) -> Array:
+        """Block (k, l) is sum w p_k (1_kl - p_l) z z'; intercepts common to all classes, of no gradient, are held."""
+        n_columns, n_classes = self.shape
+        whole = np.empty((n_columns, n_classes, n_columns, n_classes))
+        for k in range(n_classes):
+            weighted = self.Z.T * (self.shares * chances[:, k])
+            for m in range(k, n_classes):
+                whole[:, k, :, m] = weighted @ (self.Z * (float(k == m) - chances[:, m : m + 1]))
+                whole[:, m, :, k] = whole[:, k, :, m]
+        if self.has_intercept:
+            whole[-1, :, -1, :] += 1.0 / n_classes**2
+        matrix = whole.reshape(n_columns * n_classes, -1)
+        matrix[np.diag_indices(len(matrix))] += alpha * np.repeat(self.penalised, n_classes)
+        return matrix
+
+    def _equal_chances(self, alpha: float) -> Chord:
+        """The diagonal at equal chances: rotated columns are uncorrelated, but for weights of rows that differ."""
+        often = (1 - 1 / self.n_classes) / self.n_classes
+        diagonal = often * (self.shares @ np.square(self.Z)) + alpha * self.penalised[:, 0]
+        units = diagonal[:, None]
+        return Chord(lambda right: (right.reshape(self.shape) / units).ravel(), CHANGES, is_rough=True)

@@ -18,10 +18,11 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.models.glm.task import Evaluated, ScoreTask, hold_intercepts
+from certifit.models.glm.task import Evaluated, ScoreTask
 from certifit.models.lasso.task import Strengths
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
+from certifit.statistics.factor import hold_intercepts
 from certifit.statistics.gram import Scaling
 
 LITTLE = 1e-8  # of the curvature of a column: what directions common to all classes are given where there are kinks

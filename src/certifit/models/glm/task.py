@@ -30,7 +30,7 @@ from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weights
 from certifit.models.least_squares.task import LeastSquares
 from certifit.statistics import double_double as dd
-from certifit.statistics.factor import Curvature
+from certifit.statistics.factor import Curvature, hold_intercepts
 from certifit.statistics.glm_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
@@ -250,13 +250,6 @@ class ScoreTask(ABC, Generic[StateT]):
             f"The coefficient of feature {self.source.names[j]!r} exceeds the largest float64: its values are about "
             f"{1.0 / self.scaling.scale[j]:.0e}. Multiply the column by 1e200 or so, or leave it out."
         )
-
-
-def hold_intercepts(hessian: Array, n_scores: int) -> None:
-    """Where intercepts are 0: no direction is flat, and the gradient along these is 0."""
-    hessian[-n_scores:], hessian[:, -n_scores:] = 0.0, 0.0
-    places = np.arange(-n_scores, 0)
-    hessian[places, places] = 1.0
 
 
 class GlmTask(ScoreTask[Weights]):
