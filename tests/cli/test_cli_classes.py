@@ -453,4 +453,4 @@ def test_models_that_cost_too_many_refits_are_named_before_what_to_do_about_them
     columns = {f"g{j}": rng.normal(size=230).round(3) for j in range(210)}
     write_rows(tmp_path / "wide.csv", columns | {"kind": np.where(np.arange(230) % 2, "a", "b")})
     said = " ".join(cli("fit", "wide.csv", "-t", "kind", "-o", "out").stdout.split())
-    assert "left out. To have it all the same, add --cv 10." in said
+    assert "left out. To have them all the same, add --cv 10." in said
