@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "../simd.hpp"
+
 namespace certifit {
 namespace {
 
@@ -54,6 +56,17 @@ void segment_sizes(const Segment& s, size_t n_rows, int64_t* most) {
   }
 }
 
+// Four rows of four columns as four columns of four rows; rows of x and of out are so many numbers apart.
+void turn_square(const double* x, size_t stride, double* out, size_t out_stride) {
+  const Vec a = load(x), b = load(x + stride), c = load(x + 2 * stride), d = load(x + 3 * stride);
+  const Vec even_ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), odd_ab = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+  const Vec even_cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), odd_cd = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+  store(out, __builtin_shufflevector(even_ab, even_cd, 0, 1, 4, 5));
+  store(out + out_stride, __builtin_shufflevector(odd_ab, odd_cd, 0, 1, 4, 5));
+  store(out + 2 * out_stride, __builtin_shufflevector(even_ab, even_cd, 2, 3, 6, 7));
+  store(out + 3 * out_stride, __builtin_shufflevector(odd_ab, odd_cd, 2, 3, 6, 7));
+}
+
 }  // namespace
 
 std::vector<double> column_sizes(const Rows& rows) {
@@ -75,13 +88,19 @@ std::vector<double> column_sizes(const Rows& rows) {
 }
 
 std::vector<double> turn(const double* x, size_t n_rows, size_t n_columns, double* out, Crew& crew) {
-  constexpr size_t piece = 64, few = 8;  // columns of a piece, rows of a line of the cache: both sides stay near
+  constexpr size_t piece = 64,
+                   few = 2 * lanes;  // columns of a piece, rows of a line of the cache: both sides stay near
   std::vector<double> sizes(n_columns);
   crew.for_each_block((n_columns + piece - 1) / piece, [&](size_t block) {
     const size_t begin = block * piece, end = std::min(begin + piece, n_columns);
     for (size_t first = 0; first < n_rows; first += few) {
       const size_t last = std::min(first + few, n_rows);
-      for (size_t j = begin; j < end; ++j)
+      size_t j = begin;
+      if (last - first == few)
+        for (; j + lanes <= end; j += lanes)
+          for (size_t i = first; i < last; i += lanes)
+            turn_square(x + i * n_columns + j, n_columns, out + j * n_rows + i, n_rows);
+      for (; j < end; ++j)
         for (size_t i = first; i < last; ++i) out[j * n_rows + i] = x[i * n_columns + j];
     }
     for (size_t j = begin; j < end; ++j) {

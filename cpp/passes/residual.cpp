@@ -82,32 +82,54 @@ void dense_scores(const double* const (&x)[lanes], const double* weights, size_t
   for (size_t k = 0; k < lanes; ++k) out[k] = {{total.hi[k], total.lo[k]}, total_size[k]};
 }
 
-// gradient += x r over the rows of a tile, for n vectors of columns side by side.
-template <size_t n>
-void add_gradient(const Tile& tile, size_t count, const Real* r, size_t j, double* hi, double* lo) {
+// hi, lo += x r over `few` rows, for n vectors of columns side by side.
+template <size_t n, size_t few>
+void add_rows(const double* const (&x)[few], const Vec (&r_hi)[few], const Vec (&r_lo)[few], double* hi, double* lo,
+              size_t j) {
   Twofold<Vec> sum[n];
+#pragma GCC unroll 2
   for (size_t q = 0; q < n; ++q) sum[q] = {load(hi + j + q * lanes), load(lo + j + q * lanes)};
-  for (size_t k = 0; k < count; ++k) {
-    const Vec r_hi = broadcast(r[k].hi), r_lo = broadcast(r[k].lo);
+#pragma GCC unroll 8
+  for (size_t k = 0; k < few; ++k)
+#pragma GCC unroll 2
     for (size_t q = 0; q < n; ++q) {
-      Vec x = load(tile.row(k) + j + q * lanes);
-      Twofold<Vec> p = two_product(x, r_hi);
-      Twofold<Vec> t = two_sum(sum[q].hi, p.hi);
+      const Vec value = load(x[k] + j + q * lanes);
+      const Twofold<Vec> p = two_product(value, r_hi[k]), t = two_sum(sum[q].hi, p.hi);
       sum[q].hi = t.hi;
-      sum[q].lo += multiply_add(x, r_lo, t.lo + p.lo);
+      sum[q].lo += multiply_add(value, r_lo[k], t.lo + p.lo);
     }
-  }
+#pragma GCC unroll 2
   for (size_t q = 0; q < n; ++q) {
-    Twofold<Vec> t = tidy(sum[q]);
-    store(hi + j + q * lanes, t.hi);
-    store(lo + j + q * lanes, t.lo);
+    store(hi + j + q * lanes, sum[q].hi);
+    store(lo + j + q * lanes, sum[q].lo);
   }
 }
 
-void add_gradient(const Tile& tile, size_t count, const Real* r, size_t d, double* hi, double* lo) {
+// hi, lo += x r over `few` rows and whole vectors of columns. Rows are read from end to end, as memory is quickest.
+template <size_t few>
+void add_rows(const Tile& tile, size_t first, const Real* r, size_t d, double* hi, double* lo) {
+  const double* x[few];
+  Vec r_hi[few], r_lo[few];
+  for (size_t k = 0; k < few; ++k) {
+    x[k] = tile.row(first + k);
+    r_hi[k] = broadcast(r[first + k].hi);
+    r_lo[k] = broadcast(r[first + k].lo);
+  }
   size_t j = 0;
-  for (; j + 3 * lanes <= d; j += 3 * lanes) add_gradient<3>(tile, count, r, j, hi, lo);
-  for (; j + lanes <= d; j += lanes) add_gradient<1>(tile, count, r, j, hi, lo);
+  for (; j + 2 * lanes <= d; j += 2 * lanes) add_rows<2>(x, r_hi, r_lo, hi, lo, j);
+  if (j + lanes <= d) add_rows<1>(x, r_hi, r_lo, hi, lo, j);
+}
+
+// gradient += x r over the rows of a tile.
+void add_gradient(const Tile& tile, size_t count, const Real* r, size_t d, double* hi, double* lo) {
+  size_t first = 0, j = 0;
+  for (; first + 8 <= count; first += 8) add_rows<8>(tile, first, r, d, hi, lo);
+  for (; first < count; ++first) add_rows<1>(tile, first, r, d, hi, lo);
+  for (; j + lanes <= d; j += lanes) {
+    const Twofold<Vec> sum = tidy(Twofold<Vec>{load(hi + j), load(lo + j)});
+    store(hi + j, sum.hi);
+    store(lo + j, sum.lo);
+  }
   for (; j < d; ++j) {
     Real sum{hi[j], lo[j]};
     for (size_t k = 0; k < count; ++k) {
