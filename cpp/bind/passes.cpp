@@ -65,6 +65,21 @@ nb::object residual_py(nb::list x, Vector y, std::optional<Vector> weight, Vecto
                         sums.squares_lo, sums.magnitude);
 }
 
+nb::object moved_fits_py(nb::list x, Vector multipliers, double scale, Vector less, Vector start, size_t block_rows,
+                         int threads) {
+  HeldRows held(x);
+  check(held.rows.n_dense == held.rows.n_columns, "moved_fits takes dense columns alone");
+  check_size("multipliers", multipliers.shape(0), held.rows.n_columns);
+  check_size("less", less.shape(0), held.rows.n_rows);
+  check_size("start", start.shape(0), held.rows.n_rows);
+  check_block_rows(block_rows);
+  MovedFits moved = run(threads, [&](Crew& crew) {
+    return moved_fits(held.rows, multipliers.data(), scale, less.data(), start.data(), block_rows, crew);
+  });
+  return nb::make_tuple(to_numpy(std::move(moved.weights)), to_numpy(std::move(moved.hi)),
+                        to_numpy(std::move(moved.lo)));
+}
+
 nb::object residual_rows_py(nb::list x, Vector y, Vector scale, double y_scale, Vector weights, double intercept,
                             int threads) {
   HeldRows held(x);
@@ -136,6 +151,8 @@ void bind_passes(nb::module_& m) {
         "cells"_a.noconvert().none() = nb::none(), "n_cells"_a = 1);
   m.def("residual", residual_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "y_scale"_a, "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a, "block_rows"_a, "threads"_a);
+  m.def("moved_fits", moved_fits_py, "x"_a, "multipliers"_a.noconvert(), "scale"_a, "less"_a.noconvert(),
+        "start"_a.noconvert(), "block_rows"_a, "threads"_a);
   m.def("residual_rows", residual_rows_py, "x"_a, "y"_a.noconvert(), "scale"_a.noconvert(), "y_scale"_a,
         "weights"_a.noconvert(), "intercept"_a, "threads"_a);
   m.def("project", project_py, "x"_a, "scale"_a.noconvert(), "shift"_a.noconvert(), "directions"_a.noconvert(),

@@ -197,8 +197,9 @@ class Pass {
     }
   }
 
-  // Sums of rows [begin, end), a block.
-  void add_block(size_t begin, size_t end, BlockResidual& sums, Crew& crew) {
+  // Sums of rows [begin, end), a block. before(tile, first, count): called for every tile before its targets are read.
+  template <class Use>
+  void add_block(size_t begin, size_t end, BlockResidual& sums, Crew& crew, Use before) {
 #if CERTIFIT_HAS_FMA
     const bool on_grid = !prescaled_ && GridSums::is_for(rows_, end - begin);
     std::optional<GridSums> grid;
@@ -209,6 +210,7 @@ class Pass {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - first);
       const Tile tile = read(first, count);
+      before(tile, first, count);
       size_t done = 0;
 #if CERTIFIT_HAS_FMA
       Ahead next(rows_, first + count, tile_rows);
@@ -301,19 +303,26 @@ class Pass {
   bool has_weights_;  // else the residuals are the targets
 };
 
-constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
+// x'weights of the d columns of a row, in a fixed order.
+double dot(const double* x, const double* weights, size_t d, double start) {
+  Vec sum{};
+  size_t j = 0;
+  for (; j + lanes <= d; j += lanes) sum = multiply_add(load(x + j), load(weights + j), sum);
+  double z = start + ((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  for (; j < d; ++j) z = multiply_add(x[j], weights[j], z);
+  return z;
+}
 
-}  // namespace
-
-ResidualSums residual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
-                      const double* weights, double intercept, size_t block_rows, Crew& crew) {
+template <class Use>
+ResidualSums residual_sums(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
+                           const double* weights, double intercept, size_t block_rows, Crew& crew, Use before) {
   const size_t n_blocks = (rows.n_rows + block_rows - 1) / block_rows;
   SumTree<BlockResidual> tree(n_blocks);
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * block_rows, end = std::min(begin + block_rows, rows.n_rows);
     BlockResidual sums(&rows);
     Pass pass(rows, y, weight, scaling, weights, intercept);
-    pass.add_block(begin, end, sums, crew);
+    pass.add_block(begin, end, sums, crew, before);
     tree.add(block, std::move(sums));
   });
   BlockResidual& root = tree.root();
@@ -332,6 +341,30 @@ ResidualSums residual(const Rows& rows, const double* y, const double* weight, c
   out.squares_lo = root.squares.lo;
   out.magnitude = root.magnitude;
   return out;
+}
+constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
+
+}  // namespace
+
+ResidualSums residual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
+                      const double* weights, double intercept, size_t block_rows, Crew& crew) {
+  return residual_sums(rows, y, weight, scaling, weights, intercept, block_rows, crew, [](auto&&...) {});
+}
+
+MovedFits moved_fits(const Rows& rows, const double* multipliers, double scale, const double* less, const double* start,
+                     size_t block_rows, Crew& crew) {
+  const size_t d = rows.n_dense;
+  const std::vector<double> of_columns = of_dense(rows, multipliers), ones(d, 1.0), zeros(d, 0.0);
+  std::vector<double> weights(rows.n_rows), targets(rows.n_rows);
+  auto move = [&](const Tile& tile, size_t first, size_t count) {
+    for (size_t i = first; i < first + count; ++i) {
+      weights[i] = start[i] + (dot(tile.row(i - first), of_columns.data(), d, 0.0) * scale - less[i]);
+      targets[i] = weights[i] * scale;
+    }
+  };
+  const Scaling scaling{ones.data(), nullptr, 1.0, 0.0, 1.0};
+  ResidualSums sums = residual_sums(rows, targets.data(), nullptr, scaling, zeros.data(), 0.0, block_rows, crew, move);
+  return {std::move(weights), std::move(sums.gradient_hi), std::move(sums.gradient_lo)};
 }
 
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
@@ -366,12 +399,7 @@ std::vector<double> scores(const Rows& rows, const double* weights, double inter
       const size_t count = std::min(tile_rows, end - i);
       Tile tile = read_tile(rows, i, count, scratch);
       for (size_t k = 0; k < count; ++k) {
-        const double* x = tile.row(k);
-        Vec sum{};
-        size_t j = 0;
-        for (; j + lanes <= d; j += lanes) sum = multiply_add(load(x + j), load(&dense_weights[j]), sum);
-        double z = intercept + ((sum[0] + sum[1]) + (sum[2] + sum[3]));
-        for (; j < d; ++j) z = multiply_add(x[j], dense_weights[j], z);
+        double z = dot(tile.row(k), dense_weights.data(), d, intercept);
         rows.for_each_entry(i + k, [&](size_t column, double value) { z = multiply_add(value, weights[column], z); });
         out[i + k] = z;
       }

@@ -16,6 +16,15 @@ struct ResidualSums {
 ResidualSums residual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
                       const double* weights, double intercept, size_t block_rows, Crew& crew);
 
+// Rows are the columns of few others, X. Weights w = start + (scale X'multipliers - less), one per row of `rows`, and
+// scale X w, which is found in the same pass. Dense columns alone.
+struct MovedFits {
+  std::vector<double> weights, hi, lo;  // hi, lo: then their sum
+};
+
+MovedFits moved_fits(const Rows& rows, const double* multipliers, double scale, const double* less, const double* start,
+                     size_t block_rows, Crew& crew);
+
 // r_i itself, rounded once from twofold precision. For fewer rows than columns.
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
                                   double intercept, Crew& crew);

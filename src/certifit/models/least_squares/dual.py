@@ -79,6 +79,12 @@ class Turned:
         """sum_i a_i x_i of the scaled rows."""
         return np.asarray(core.scores(self.rows, multipliers, 0.0, n_threads())) * self.scale
 
+    def moved(self, weights: Array, multipliers: Array, less: Array) -> tuple[Array, dd.Pair]:
+        """w = weights + (sum_i a_i x_i - less) of the scaled rows, and x_i'w: `fits`. The scale is that of all columns."""
+        scale = float(self.scale[0])
+        out, hi, lo = core.moved_fits(self.rows, multipliers, scale, less, weights, self._block, n_threads())
+        return out, (hi[:-1], lo[:-1])
+
     def precise_products(self, multipliers: Array, less: Array) -> Array:
         """sum_i a_i x_i - less of the scaled rows, rounded once."""
         ones, threads = np.ones(self.n_rows), n_threads()
@@ -373,6 +379,15 @@ class DualLeastSquares(RowKernel):
         about, turned = self.mean * fsum(of_rows), self.turned
         products = turned.products(of_rows) - about if self.is_near else turned.precise_products(of_rows, about)
         return products if self.units is None else products / self.units
+
+    def moved(self, weights: Array, multipliers: Array) -> Array:
+        """weights + sum_i a_i z_i, as `combine` gives it; where rows allow it their residuals come from the same pass."""
+        if self.turned is None or self.units is not None or not self.is_near:
+            return weights + self.combine(multipliers)
+        of_rows = self.roots * multipliers
+        weights, fits = self.turned.moved(weights, of_rows, self.mean * fsum(of_rows))
+        self._fitted = weights, fits
+        return weights
 
     def to_scaled(self, state: Weights) -> tuple[Array, float]:
         """Weights and intercept for scaled columns and target."""

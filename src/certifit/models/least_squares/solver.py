@@ -130,7 +130,7 @@ def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
     steps = Steps(first=1)
     factor, target = task.factor, task.target()
     multipliers = factor.solve(_reachable(task, target))
-    weights = task.combine(multipliers)
+    weights = task.moved(np.zeros(task.source.n_features), multipliers)
     state = best = task.from_scaled(weights)
     smallest = np.inf
     # What the rounding of the weights alone can make of the residuals.
@@ -148,6 +148,6 @@ def _solve_rows(task: DualLeastSquares) -> Run[Weights]:
             break
         # The weights are moved by a step, not computed again: their error is then that of the step.
         step = factor.solve(left)
-        multipliers, weights = multipliers + step, weights + task.combine(step)
+        multipliers, weights = multipliers + step, task.moved(weights, step)
         state = task.from_scaled(weights)
     return Run(best, steps.rows)
