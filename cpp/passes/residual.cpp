@@ -181,7 +181,7 @@ class Pass {
     Ahead next(rows_, first + count, tile_rows);
     const size_t lines = lanes * rows_.n_dense * sizeof(double) / 64 + 1;
     for (size_t begin = 0; begin < count; begin += lanes) {
-      next.fetch(lines);
+      if (has_weights_) next.fetch(lines);
       const size_t n = std::min(lanes, count - begin);
       Score z[lanes];
       const double* x[lanes];  // a last row stands in for those that are missing

@@ -159,6 +159,13 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, **numbers, "y_scale": 1.0, "intercept": 0.5, "threads": threads(rng)}
 
 
+@call("moved_fits")
+def _(rng: Rng) -> Arguments:
+    x, n, d = rows(rng, (_dense, _number, _bits, _missing))
+    numbers = {"multipliers": vector(rng, d), "less": vector(rng, n), "start": vector(rng, n)}
+    return {"x": x, **numbers, "scale": 1.0, **_sized(rng)}
+
+
 @call("number_facts")
 def _(rng: Rng) -> Arguments:
     n, m = int(rng.integers(1, 5)), int(rng.integers(1, 600))

@@ -117,6 +117,27 @@ def test_a_score_does_not_depend_on_the_rows_around_it(core, rng, n_threads):
         assert core.scores(core_rows(X[row : row + 1]), weights, 0.5, 1)[0] == all_rows[row]
 
 
+@pytest.mark.parametrize("shape", [(130, 37), (4100, 5)])
+def test_moved_weights_and_their_fits_have_the_bits_of_two_passes(core, rng, shape):
+    n, d = shape
+    X, multipliers, less, start = (rng.normal(size=size) for size in (shape, d, n, n))
+    weights, hi, lo = core.moved_fits(core_rows(X), multipliers, 0.5, less, start, 4096, 2)
+    assert np.array_equal(weights, start + (core.scores(core_rows(X), multipliers, 0.0, 1) * 0.5 - less))
+    fits = summed(core, X, weights * 0.5, np.zeros(d), 0.0, block_rows=4096)
+    assert np.array_equal(hi, fits[0]) and np.array_equal(lo, fits[1])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 70), (8, 64), (37, 133)])
+def test_turned_rows_are_the_columns_and_have_their_sizes(core, rng, shape):
+    X = rng.normal(size=shape)
+    X[-1, -1] = np.nan
+    out = np.empty(shape[::-1])
+    sizes = core.turn(X, out, 2)
+    assert np.array_equal(out, X.T, equal_nan=True) and np.array_equal(sizes, np.abs(X).max(axis=0), equal_nan=True)
+    for rows in (X, np.asfortranarray(X)):
+        assert np.array_equal(core.column_sizes(core_rows(rows)), sizes, equal_nan=True)
+
+
 WHOLE = 2**1100
 
 

@@ -80,7 +80,7 @@ class Turned:
         return np.asarray(core.scores(self.rows, multipliers, 0.0, n_threads())) * self.scale
 
     def moved(self, weights: Array, multipliers: Array, less: Array) -> tuple[Array, dd.Pair]:
-        """w = weights + (sum_i a_i x_i - less) of the scaled rows, and x_i'w: `fits`. The scale is that of all columns."""
+        """w = weights + (sum_i a_i x_i - less) of the scaled rows, of one scale for all columns, and x_i'w, twofold."""
         scale = float(self.scale[0])
         out, hi, lo = core.moved_fits(self.rows, multipliers, scale, less, weights, self._block, n_threads())
         return out, (hi[:-1], lo[:-1])
@@ -381,7 +381,7 @@ class DualLeastSquares(RowKernel):
         return products if self.units is None else products / self.units
 
     def moved(self, weights: Array, multipliers: Array) -> Array:
-        """weights + sum_i a_i z_i, as `combine` gives it; where rows allow it their residuals come from the same pass."""
+        """weights + sum_i a_i z_i, as `combine` gives it; where rows allow it x_i'w comes from the same pass."""
         if self.turned is None or self.units is not None or not self.is_near:
             return weights + self.combine(multipliers)
         of_rows = self.roots * multipliers
