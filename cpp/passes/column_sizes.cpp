@@ -99,8 +99,8 @@ std::vector<double> column_sizes(const Rows& rows) {
 }
 
 std::vector<double> turn(const double* x, size_t n_rows, size_t n_columns, double* out, Crew& crew) {
-  constexpr size_t piece = 64,
-                   few = 2 * lanes;  // columns of a piece, rows of a line of the cache: both sides stay near
+  // Columns of a piece, rows of a line of the cache: both sides stay near.
+  constexpr size_t piece = 64, few = 2 * lanes;
   std::vector<double> sizes(n_columns);
   crew.for_each_block((n_columns + piece - 1) / piece, [&](size_t block) {
     const size_t begin = block * piece, end = std::min(begin + piece, n_columns);

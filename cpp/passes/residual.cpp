@@ -342,6 +342,7 @@ ResidualSums residual_sums(const Rows& rows, const double* y, const double* weig
   out.magnitude = root.magnitude;
   return out;
 }
+
 constexpr size_t rows_per_block = 4096;  // for passes whose result belongs to the row, not to the block
 
 }  // namespace
