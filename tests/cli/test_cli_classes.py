@@ -91,7 +91,7 @@ def test_text_flags_and_two_whole_numbers_are_classes(fitted, flowers, file, tar
 def test_a_few_whole_numbers_are_a_quantity_and_the_output_says_how_to_have_classes(cli, flowers):
     result = cli("fit", "code.csv", "-t", "code", "-o", "out")
     assert result.exit_code == 0, result.output
-    assert "--task classes" in result.stdout and "mean of y" in result.stdout
+    assert "--task classes" in result.stdout and "mean of code" in result.stdout
     result = cli("fit", "code.csv", "-t", "code", "-o", "out", "--task", "classes", "--model", "gaussian-nb")
     assert result.exit_code == 0, result.output
     assert loaded("out").classes_.tolist() == [1, 2, 3]

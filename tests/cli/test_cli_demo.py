@@ -13,7 +13,7 @@ def test_the_demo_names_the_repeated_column_and_then_gives_p_values_and_runs_twi
     assert "carrier, 14 levels" in result.stdout
     assert "13 of 3,000 rows" in result.stdout and "year: left out" in result.stdout
     assert result.stdout.count("file://") == 2
-    assert "Error of arr_delay on new rows, 10 folds" in result.stdout and "mean of y" in result.stdout
+    assert "Error of arr_delay on new rows, 10 folds" in result.stdout and "mean of arr_delay" in result.stdout
     assert "Least squares on codes was taken" in result.stdout
     first, second = Path("certifit-demo/all-columns"), Path("certifit-demo/without-sched_minutes")
     assert "sched_minutes = 60 hour + minute" in (first / "report.html").read_text()

@@ -72,6 +72,7 @@ def test_a_table_shows_what_was_noted_about_its_columns(cli):
     text = cli("inspect", "out/model.certifit").stdout
     assert "to note" in text and "'size' is missing in 6 of 40 rows" in " ".join(text.split())
     assert "'same' was set aside" in " ".join(text.split())
+    assert "size " in text and "and 1 level of categories (--show-values shows them)" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

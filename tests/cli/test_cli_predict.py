@@ -134,6 +134,25 @@ def test_intervals_of_a_ridge_fit_are_refused_with_the_way_out(cli, data):
     assert result.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--model", "linear"], "columns repeat each other (twice = 2 a)"),
+        (["--model", "regression-tree"], "a DecisionTreeRegressor has no intervals of its own"),
+    ],
+)
+def test_fits_without_intervals_say_why_and_have_those_of_held_out_rows(cli, data, options, why):
+    lines = data.read_text().splitlines()
+    a = [line.split(",")[lines[0].split(",").index("a")] for line in lines[1:]]
+    twice = [f"{line},{2 * float(value)!r}" for line, value in zip(lines[1:], a, strict=True)]
+    (data.parent / "twice.csv").write_text("\n".join([f"{lines[0]},twice", *twice]))
+    assert cli("fit", "twice.csv", "-t", "y", "-o", "fit", "--cv", "0", *options).exit_code == 0
+    result = cli("predict", "fit/model.certifit", "twice.csv", "--interval", "0.9")
+    assert result.exit_code == 2 and why in result.stderr and "--fitted-on DATA" in result.stderr
+    between = cli("predict", "fit/model.certifit", "twice.csv", "--interval", "0.9", "--fitted-on", "twice.csv")
+    assert between.exit_code == 0 and "prediction,lower,upper" in between.stdout
+
+
 def test_a_closed_pipe_ends_quietly(data, saved):
     (data.parent / "long.csv").write_text("a,b\n" + "1.5,2.5\n" * 200_000)
     command = f"{sys.executable} -m certifit predict out/model.certifit long.csv | head -n 1"

@@ -40,7 +40,7 @@ def test_prices_of_houses(cli, houses):
     result = cli("fit", houses, "-o", "fit", *options)
     assert result.exit_code == 0, result.output
     context, errors = read("fit")
-    assert errors[context["validation"]["chosen"]] < 0.6 * errors["mean of y"]
+    assert errors[context["validation"]["chosen"]] < 0.6 * errors["mean of Sale_Price"]
     assert Path("fit/report.html").stat().st_size < 1_000_000
     result = cli("select", houses, "-o", "select", *options, "--features", "parsimonious")
     assert result.exit_code == 0, result.output
@@ -55,7 +55,7 @@ def test_delays_of_flights(cli, flights):
     result = cli("fit", flights, "-o", "fit", *options)
     assert result.exit_code == 0, result.output
     _, errors = read("fit")
-    assert errors["least squares"] == pytest.approx(15, abs=1) and errors["mean of y"] > 40
+    assert errors["least squares"] == pytest.approx(15, abs=1) and errors["mean of arr_delay"] > 40
     result = cli("select", flights, "-o", "select", *options, "--direction", "backward", "--group", "day")
     assert result.exit_code == 0, result.output
     context, _ = read("select")

@@ -9,8 +9,10 @@ from certifit.models.learner import DERIVED, SMALLEST
 from certifit.models.local.about import SOLVED
 from certifit.models.network.about import CHECKED
 from certifit.report.first_screen import _good, _rounded, _trust, _worry, questions
-from certifit.report.notices import _no_better, _right_as_often
+from certifit.report.notices import _class_weighted, _copies, _no_better, _right_as_often
+from certifit.report.pictures.classes import draw_precision
 from certifit.report.svg import N_COLOURS
+from certifit.report.text import CLASSES_WEIGHTED, COPIES_SEEN
 from certifit.report.what_decides import draw_deciding, largest_classes
 
 
@@ -119,7 +121,27 @@ def test_r2_has_as_many_digits_as_its_interval_is_wide(share, width, shown):
 @pytest.mark.parametrize(("right", "low", "is_told"), [(0.7, 0.6, True), (0.75, 0.6, False), (0.7, 0.4, False)])
 def test_labels_that_are_right_no_more_often_than_one_class_are_told(right, low, is_told):
     metrics = {"accuracy": {"value": right}, "auc": {"low": low, "value": 0.7}}
-    notice = _right_as_often(
-        {"classes": {"is_new": True, "metrics": metrics, "baseline": {"label": "good", "accuracy": 0.72}}}
-    )
+    classes = {"is_new": True, "metrics": metrics, "baseline": {"label": "good", "accuracy": 0.72}}
+    notice = _right_as_often({"classes": classes, "validation": None})
     assert (notice is not None) == is_told
+    weighted = {"notes": [f"{CLASSES_WEIGHTED}: they are others. Use --costs."]}
+    assert _right_as_often({"classes": classes, "validation": weighted}) is None
+    assert _class_weighted({"validation": weighted})["text"] == "They are others."
+
+
+def test_copies_of_rows_are_a_note():
+    said = f"9 of 60 rows repeat. Warning: with 15 % copies, {COPIES_SEEN}, so figures are too good. To keep, do this."
+    told = _copies({"validation": {"notes": [said]}})
+    assert told["title"] == "15 % of the rows are copies of others" and told["action"] == "To keep, do this."
+    assert told["text"].startswith("9 of 60 rows repeat. Rows are predicted by") and told["text"].endswith("too good.")
+    assert _copies({"validation": {"notes": ["9 of 60 rows repeat."]}}) is None
+
+
+@pytest.mark.parametrize("n_classes", [1, 3, 6])
+def test_names_of_precision_curves_are_above_the_frame(n_classes):
+    curve = {"average_precision": 0.5, "share": 0.2, "precision_recall": [(0.0, 1.0), (1.0, 0.2)]}
+    curves = [curve | {"label": f"a class named {k}"} for k in range(n_classes)]
+    drawn = draw_precision({"classes": {"curves": curves}})
+    top = float(re.search(r'<clipPath.*? y="([\d.]+)"', drawn)[1])
+    heights = [float(y) for y in re.findall(r'class="key" x="[\d.]+" y="([\d.]+)"', drawn)]
+    assert len(heights) == n_classes and max(heights) < top

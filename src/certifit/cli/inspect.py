@@ -213,11 +213,16 @@ def _estimators(estimators: list[dict[str, Any]] | None) -> list[tuple[str, str]
 
 
 def _weights(coefficients: dict[str, Any]) -> list[str]:
-    """The first weights that are not zero, in the order of the columns."""
+    """The first weights that are not zero, in the order of the columns; levels that may not be shown are counted."""
+    from certifit.data.privacy import NOT_SHOWN
+
     pairs = [pair for pair in zip(coefficients["names"], coefficients["values"], strict=True) if pair[1] != 0]
-    shown = [f"{visible(name, 40)} {number(value)}" for name, value in pairs[:MOST_WEIGHTS]]
-    more = [f"and {count(len(pairs) - MOST_WEIGHTS)} more"] if len(pairs) > MOST_WEIGHTS else []
-    return ["; ".join([*shown, *more])] if shown else []
+    named = [(name, value) for name, value in pairs if NOT_SHOWN not in name]
+    shown = [f"{visible(name, 40)} {number(value)}" for name, value in named[:MOST_WEIGHTS]]
+    more = [f"and {count(len(named) - MOST_WEIGHTS)} more"] if len(named) > MOST_WEIGHTS else []
+    n_levels = len(pairs) - len(named)
+    levels = [f"and {plural(n_levels, 'level')} of categories (--show-values shows them)"] if n_levels else []
+    return ["; ".join([*shown, *more, *levels])] if pairs else []
 
 
 def _data(data: dict[str, Any], n_kept: int, are_several: bool) -> str:

@@ -21,7 +21,7 @@ from certifit.cli.request import FOLDS, Done, Request
 from certifit.data.privacy import printed_labels
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
 from certifit.report.shell import as_options
-from certifit.report.text import SPELT_ALIKE, joined, visible
+from certifit.report.text import CLASSES_WEIGHTED, COPIES_SEEN, SPELT_ALIKE, joined, visible
 
 MANY_COPIES = 0.02  # share of the rows from which copies make figures on held-out rows too good
 MOST_HASHED = 50_000_000  # cells of a table that are hashed unasked
@@ -30,7 +30,7 @@ MOST_NAMED = 20  # so many labels of mostly one row each are names
 
 
 WEIGHTED = (
-    "Class weights change the probabilities: they are those of data in which the classes have these weights. To decide "
+    f"{CLASSES_WEIGHTED}: they are those of data in which the classes have these weights. To decide "
     "by what mistakes cost and keep the probabilities, use --costs instead."
 )
 
@@ -119,7 +119,7 @@ def _copy_notes(request: Request, setting: Setting) -> list[str]:
     if share < MANY_COPIES or request.roles["group"] is not None or request.cv == 0:
         return [words]
     return [
-        f"{words} Warning: with {100 * share:.0f} % copies, rows are predicted by models that saw their copies, so "
+        f"{words} Warning: with {100 * share:.0f} % copies, {COPIES_SEEN}, so "
         "figures on new rows are too good unless new rows repeat old ones as often. To keep copies in one fold, add "
         "--copies together."
     ]

@@ -120,7 +120,7 @@ def _steps(context: dict[str, Any]) -> list[str]:
 def _sentences(context: dict[str, Any]) -> list[str]:
     validation = context["validation"]
     sentences = [] if validation is None else validation["sentences"]
-    sentences = [sentence for sentence in sentences if not sentence.startswith(text.SPELT_ALIKE)]  # a warning says it
+    sentences = [sentence for sentence in sentences if not any(words in sentence for words in text.BY_NOTICES)]
     return [line for sentence in sentences for line in _wrapped(sentence.replace("±", "+-"))]
 
 

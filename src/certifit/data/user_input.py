@@ -116,16 +116,29 @@ def fit_source(
     _set_offsets(model, offset=offset, exposure=exposure)
     if getattr(model, "encoder", None) is not None:
         return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
+    _refuse_targets(y)
     X, y = _checked_pair(model, X, y, y_numeric=True)
-    try:
-        y = plain_numbers(y)
-    except ValueError as error:
-        raise ValueError(f"y must be numbers: {error}. For labels use a classifier, as LogisticRegression.") from None
-    if not np.isfinite(y).all():  # None among objects becomes NaN only here
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(f"Input y contains NaN or a missing value: row {row}. Remove such rows.")
+    y = plain_numbers(y)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     return Memory(_core_array(X), y, weight, _names_of(model), checked_offset(offset, exposure, len(y)))
+
+
+def _refuse_targets(y: Any) -> None:
+    """Targets that are no finite numbers, by row; other faults of y are found by the checks behind."""
+    values = np.asarray(y)
+    if values.ndim not in (1, 2) or values.dtype.kind not in "fOUT":
+        return
+    try:
+        numbers = values.astype(np.float64).reshape(len(values), -1)
+    except (TypeError, ValueError) as error:
+        if "could not convert string" not in str(error):
+            return
+        words = str(error).replace("np.str_(", "").rstrip(")")
+        raise ValueError(f"y must be numbers: {words}. For labels use a classifier, as LogisticRegression.") from None
+    wrong = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
+    if len(wrong):
+        what = "infinity or a value too large for dtype('float64')" if np.isinf(numbers[wrong[0]]).any() else "NaN"
+        raise ValueError(f"Input y contains {what}: row {wrong[0]}. Remove such rows.")
 
 
 def _checked_pair(model: Any, X: Any, y: Any, **kinds: bool) -> tuple[Any, Any]:

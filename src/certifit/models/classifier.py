@@ -246,7 +246,8 @@ class WeightedClasses(Classifier[TaskT, StateT]):
         if not isinstance(weights, Mapping):
             raise ValueError(f"class_weight must be a dict {{label: weight}}, 'balanced' or None. Got {weights!r}.")
         labels = self.classes_.tolist()
-        for label, factor in weights.items():
+        for key, factor in weights.items():
+            label = key.item() if isinstance(key, np.generic) else key
             if label not in labels:
                 raise ValueError(f"class_weight names {label!r}, and the classes are {labels}.")
             check_number(f"class_weight[{label!r}]", factor)

@@ -19,9 +19,14 @@ def find_notices(context: Table) -> list[Notice]:
     return [notice for check in CHECKS if (notice := check(context)) is not None]
 
 
-def _spelt_alike(context: Table) -> Notice | None:
+def _noted(context: Table, words: str) -> str | None:
+    """The note on the folds that has these words."""
     notes = [] if context["validation"] is None else context["validation"]["notes"]
-    said = next((note for note in notes if note.startswith(text.SPELT_ALIKE)), None)
+    return next((note for note in notes if words in note), None)
+
+
+def _spelt_alike(context: Table) -> Notice | None:
+    said = _noted(context, text.SPELT_ALIKE)
     if said is None:
         return None
     return _notice(
@@ -374,7 +379,7 @@ def _right_as_often(context: Table) -> Notice | None:
     if classes is None or not classes["is_new"] or classes["baseline"]["accuracy"] >= IMBALANCED:
         return None
     right, base, auc = classes["metrics"]["accuracy"]["value"], classes["baseline"], classes["metrics"]["auc"]
-    if right > base["accuracy"] or auc["low"] is None or auc["low"] <= 0.5:
+    if right > base["accuracy"] or auc["low"] is None or auc["low"] <= 0.5 or _noted(context, text.CLASSES_WEIGHTED):
         return None
     label = text.visible(base["label"], 20)
     return _notice(
@@ -410,7 +415,7 @@ def _never_predicted(context: Table) -> Notice | None:
 def _miscalibrated(context: Table) -> Notice | None:
     """Probabilities that differ from what happens by more than chance gives, and by too much to use them."""
     verdict = None if context["classes"] is None else context["classes"]["calibration"]["verdict"]
-    if verdict is None or verdict["level"] != "wrong":
+    if verdict is None or verdict["level"] != "wrong" or _noted(context, text.CLASSES_WEIGHTED):
         return None
     return _notice(
         "warn",
@@ -419,6 +424,25 @@ def _miscalibrated(context: Table) -> Notice | None:
         "Which class is the most probable is hardly touched. Do not use the probabilities as they are: read off the "
         "calibration curve what they mean.",
     )
+
+
+def _class_weighted(context: Table) -> Notice | None:
+    said = _noted(context, text.CLASSES_WEIGHTED)
+    if said is None:
+        return None
+    words, _, action = said.removeprefix(f"{text.CLASSES_WEIGHTED}: ").partition(". ")
+    return _notice("note", text.CLASSES_WEIGHTED, f"{words[:1].upper()}{words[1:]}.", action)
+
+
+def _copies(context: Table) -> Notice | None:
+    """Rows that stand in training and validation rows alike."""
+    said = _noted(context, text.COPIES_SEEN)
+    if said is None:
+        return None
+    how_many, _, warning = said.partition(" Warning: with ")
+    share, _, words = warning.partition(" copies, ")
+    words, _, action = words.partition(". ")
+    return _notice("note", f"{share} of the rows are copies of others", f"{how_many} {words.capitalize()}.", action)
 
 
 # The share of one class that is worth a word.
@@ -469,6 +493,8 @@ CHECKS = (
     _never_predicted,
     _right_as_often,
     _miscalibrated,
+    _class_weighted,
+    _copies,
     _unequal_classes,
     _skipped_rows,
     _dependent,

@@ -12,8 +12,11 @@ from certifit.data import privacy
 Table = dict[str, Any]  # of the context: JSON types only
 visible = privacy.visible
 
-# How a note on labels begins that are one class to a reader, and several to a model.
+# What is in notes on: labels that are one class to a reader and several to a model; class weights; copies of rows.
 SPELT_ALIKE = "Labels differ only by capitals or spaces"
+CLASSES_WEIGHTED = "Class weights change the probabilities"
+COPIES_SEEN = "rows are predicted by models that saw their copies"
+BY_NOTICES = (SPELT_ALIKE, CLASSES_WEIGHTED, COPIES_SEEN)  # notes on the folds that a notice of its own says
 
 LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit
 

@@ -75,8 +75,8 @@ MEASURES = {
         "error rate",
         lambda score: 1 - score,
         "the error rate, the share of wrong rows, is {error} (±{plus_minus})",
-        "With the {name} alone, the baseline, it is {error}.",
-        "That is no better than the {name} alone, with {error}.",
+        "Always predicting the most frequent class, the baseline, has {error}.",
+        "That is no better than always predicting the most frequent class, with {error}.",
         "accuracy",
     ),
 }

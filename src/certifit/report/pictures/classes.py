@@ -12,6 +12,7 @@ Precision against recall, at every threshold: what finding more of a class costs
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from certifit.evaluation.pictures.confusion_and_calibration import true_shares
@@ -158,35 +159,40 @@ def colour(k: int, n_lines: int) -> str:
     return "line" if n_lines == 1 else f"line-many c{k + 1}"
 
 
-def names(frame: svg.Frame, entries: list[tuple[str, str]], alone: str, is_left: bool = False) -> str:
-    """Names and numbers of the lines in a lower corner of the frame; alone: what the number of one line is."""
-    x = frame.px(0.03) if is_left else frame.px(0.97)
-    anchor = "start" if is_left else "end"
-    parts = []
+def names(frame: svg.Frame, entries: list[tuple[str, str]], alone: str) -> str:
+    """Names and numbers of the lines in the lower right corner; alone: what the number of one line is."""
+    x, parts = frame.px(0.97), []
     for k, (name, number) in enumerate(entries):
         y = frame.py(0.04) - 16 * (len(entries) - 1 - k)
         shown = f"{svg.escape(name, NAME)} {number}" if len(entries) > 1 else f"{alone} {number}"
         kind = f"key c{k + 1} strong" if len(entries) > 1 else "key strong"
-        parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>')
+        parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="end">{shown}</text>')
     return "".join(parts)
 
 
 def draw_precision(context: dict[str, Any]) -> str:
-    """A line for the positive class, or for each of the largest classes; empty text without one."""
+    """A line for the positive class, or for each of the largest classes; empty text without one.
+
+    Their names are above the frame: curves may run through every corner of it.
+    """
     curves = [] if context["classes"] is None else context["classes"]["curves"]
     if not curves:
         return ""
+    kinds = [colour(k, len(curves)) for k in range(len(curves))]
+    entries = [(curve["label"], decimals(curve["average_precision"])) for curve in curves]
+    words = [f"{text.visible(name, NAME)} {number}" for name, number in entries]
+    keys = list(zip(kinds, words if len(curves) > 1 else [f"average precision {entries[0][1]}"], strict=True))
     frame = svg.Frame.around((0.0, 1.0), (0.0, 1.0))
+    frame = replace(frame, top=10 + svg.KEY_ROW * svg.legend_rows(frame.left, keys))
     marks = []
     if len(curves) == 1:
         marks.append(frame.line([(0.0, curves[0]["share"]), (1.0, curves[0]["share"])], "zero"))
-    for k, curve in enumerate(curves):
-        marks.append(frame.line([(x, y) for x, y in curve["precision_recall"]], colour(k, len(curves))))
-    entries = [(curve["label"], decimals(curve["average_precision"])) for curve in curves]
+    for kind, curve in zip(kinds, curves, strict=True):
+        marks.append(frame.line([(x, y) for x, y in curve["precision_recall"]], kind))
     body = [
-        frame.axes("recall: share found of the class", "precision: share of predictions right"),
+        frame.axes("recall: share found of the class", "precision: predictions right"),
         frame.clipped("precision", marks),
-        names(frame, entries, "average precision", is_left=True),
+        svg.legend(frame, keys),
     ]
-    words = ", ".join(f"{text.visible(name, 40)} {number}" for name, number in entries)
-    return svg.document("precision", "Precision and recall", f"Average precision: {words}.", body)
+    described = ", ".join(f"{text.visible(name, 40)} {number}" for name, number in entries)
+    return svg.document("precision", "Precision and recall", f"Average precision: {described}.", body)

@@ -396,14 +396,14 @@ def mean_of_target(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path:
 
 
 def _baseline(rows: Rows, rounds: Sequence[Splits], scoring: Scoring, path: FoldPath | None) -> Entry:
-    """The mean of y: from the sums of a model with an intercept where there are some, else from the targets.
+    """The mean of the target: from the sums of a model with an intercept where there are some, else from the targets.
 
-    Where rows have an offset it is the mean of y for each unit of exposure, exp(offset). A metric of a model has the
-    constant that is best by it.
+    It is named for the target. Where rows have an offset it is the mean for each unit of exposure, exp(offset). A
+    metric of a model has the constant that is best by it.
     """
     started = time.perf_counter()
     scores = mean_of_target(rows, rounds, scoring, path)
     seconds = time.perf_counter() - started
-    name = RATE if rows.source.view.has_offset else BASELINE
+    name = RATE if rows.source.view.has_offset else f"mean of {rows.source.target if rows.X is None else 'y'}"
     name = scoring.baseline if isinstance(scoring, Metric) else name
     return Entry(name, None, {}, scores.validation[0], scores.training[0], scores.route, seconds)

@@ -290,7 +290,7 @@ class Leaderboard:
         if self.chosen.score > self.baseline.score:
             return []
         null = self.baseline.name
-        return [f"No better than the {null}: the columns say nothing about y that these models can use."]
+        return [f"No better than the {null}: the columns say nothing about the target that these models can use."]
 
     def __str__(self) -> str:
         explained = "explained" if isinstance(self.scoring, Metric) else "R2"
