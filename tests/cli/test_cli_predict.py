@@ -138,7 +138,7 @@ def test_intervals_of_a_ridge_fit_are_refused_with_the_way_out(cli, data):
     ("options", "why"),
     [
         (["--model", "linear"], "columns repeat each other (twice = 2 a)"),
-        (["--model", "regression-tree"], "a DecisionTreeRegressor has no intervals of its own"),
+        (["--model", "regression-tree"], "a DecisionTreeRegressor of 120 rows has no intervals"),
     ],
 )
 def test_fits_without_intervals_say_why_and_have_those_of_held_out_rows(cli, data, options, why):

@@ -9,7 +9,8 @@ from certifit.models.learner import DERIVED, SMALLEST
 from certifit.models.local.about import SOLVED
 from certifit.models.network.about import CHECKED
 from certifit.report.first_screen import _good, _rounded, _trust, _worry, questions
-from certifit.report.notices import _class_weighted, _copies, _no_better, _right_as_often
+from certifit.report.noted import class_weighted, copies
+from certifit.report.notices import _no_better, _right_as_often
 from certifit.report.pictures.classes import draw_precision
 from certifit.report.svg import N_COLOURS
 from certifit.report.text import CLASSES_WEIGHTED, COPIES_SEEN
@@ -126,15 +127,15 @@ def test_labels_that_are_right_no_more_often_than_one_class_are_told(right, low,
     assert (notice is not None) == is_told
     weighted = {"notes": [f"{CLASSES_WEIGHTED}: they are others. Use --costs."]}
     assert _right_as_often({"classes": classes, "validation": weighted}) is None
-    assert _class_weighted({"validation": weighted})["text"] == "They are others."
+    assert class_weighted({"validation": weighted})["text"] == "They are others."
 
 
 def test_copies_of_rows_are_a_note():
     said = f"9 of 60 rows repeat. Warning: with 15 % copies, {COPIES_SEEN}, so figures are too good. To keep, do this."
-    told = _copies({"validation": {"notes": [said]}})
+    told = copies({"validation": {"notes": [said]}})
     assert told["title"] == "15 % of the rows are copies of others" and told["action"] == "To keep, do this."
     assert told["text"].startswith("9 of 60 rows repeat. Rows are predicted by") and told["text"].endswith("too good.")
-    assert _copies({"validation": {"notes": ["9 of 60 rows repeat."]}}) is None
+    assert copies({"validation": {"notes": ["9 of 60 rows repeat."]}}) is None
 
 
 @pytest.mark.parametrize("n_classes", [1, 3, 6])

@@ -334,7 +334,7 @@ def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
 
     if between is not None:
         # An interval needs the columns spelt out, so runs are cut to suit their number.
-        size = block_rows(len(getattr(fitted, "coef_", ())) or source.n_features)
+        size = block_rows(source.n_features if fitted.inference_ is None else len(fitted.coef_))
         source = source.resized(size, size)
     return iter(source.map(of)), schema
 
@@ -396,8 +396,6 @@ def _stream(batches: Iterable[Any], schema: Any, file: Any) -> int:
 
 def _no_interval(fitted: Any) -> str:
     """Why a fit has no intervals of its own, and the way to those that every model has."""
-    import numpy as np
-
     held_out = "Add --fitted-on DATA with the data of the fit for intervals from errors on held-out rows (CV+)"
     name = type(fitted).__name__
     if (fitted.alpha_ or 0) > 0:
@@ -416,9 +414,8 @@ def _no_interval(fitted: Any) -> str:
             f"this fit has no intervals of its own: columns repeat each other ({listed_relations(relations)}). "
             f"{held_out}, or fit again without a column of each relation (--drop)."
         )
-    if fitted.data_["n_rows"] <= np.size(getattr(fitted, "coef_", 0)) + 1:
-        return f"this fit has no intervals of its own: it has no more rows than coefficients. {held_out}."
-    return f"a {name} has no intervals of its own. {held_out}."
+    n_rows = plural(int(fitted.data_["n_rows"]), "row")
+    return f"a {name} of {n_rows} has no intervals of its own. {held_out}."
 
 
 def _refuse_output(out: str, *inputs: Path) -> None:

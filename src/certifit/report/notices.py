@@ -8,33 +8,14 @@ from certifit.report.checks import FEW_ROWS, suspects, told, too_good
 from certifit.report.classes import DIRECTIONS
 from certifit.report.collinear import collinear_notice
 from certifit.report.first_screen import ends_of_share
+from certifit.report.noted import Notice, class_weighted, copies, noted, notice, spelt_alike
 from certifit.report.quality import SPREADS_MORE
 from certifit.report.text import Table
-
-Notice = dict[str, str]
 
 
 def find_notices(context: Table) -> list[Notice]:
     """Every check of CHECKS that has something to say."""
-    return [notice for check in CHECKS if (notice := check(context)) is not None]
-
-
-def _noted(context: Table, words: str) -> str | None:
-    """The note on the folds that has these words."""
-    notes = [] if context["validation"] is None else context["validation"]["notes"]
-    return next((note for note in notes if words in note), None)
-
-
-def _spelt_alike(context: Table) -> Notice | None:
-    said = _noted(context, text.SPELT_ALIKE)
-    if said is None:
-        return None
-    return _notice(
-        "bad",
-        f"One class is spelt in several ways in {text.visible(context['model']['target'], 40)}",
-        text.visible(said, 600),
-        "Every spelling is predicted as a class of its own, so accuracy and probabilities are too low.",
-    )
+    return [found for check in CHECKS if (found := check(context)) is not None]
 
 
 def _computed(context: Table) -> Notice | None:
@@ -43,7 +24,7 @@ def _computed(context: Table) -> Notice | None:
     target = text.visible(context["model"]["target"], 40)
     held_out = f" On rows it did not see, {score}." if score else ""
     if relation is not None:
-        return _notice(
+        return notice(
             "bad",
             f"{target} is computed from other columns: {relation['formula']}",
             f"All {text.count(relation['n_rows'])} rows obey this relation, to rounding: the model has learnt a sum, "
@@ -53,7 +34,7 @@ def _computed(context: Table) -> Notice | None:
         )
     if score is None:
         return None
-    return _notice(
+    return notice(
         "bad",
         f"Too good to be true: {score} on rows it did not see",
         "Real targets are hardly ever predicted so well. Nearly always a column, or several together, are made from "
@@ -67,7 +48,7 @@ def _not_certified(context: Table) -> Notice | None:
     if certificate["holds"]:
         return None
     if certificate["fault"] is not None:
-        return _notice(
+        return notice(
             "bad",
             "The fit is not proven to be the best",
             f"There is no bound on how far it is from that. {text.visible(certificate['fault'], 600)}",
@@ -75,7 +56,7 @@ def _not_certified(context: Table) -> Notice | None:
         )
     short = SHORT[certificate["goal"]["better"]]
     excess = short.excess.format(value=text.power(certificate["value"]), unit=certificate["goal"]["unit"])
-    return _notice(
+    return notice(
         "bad",
         f"{short.title}: it is not proven to be the best",
         f"The {what} {excess}, and {text.power(certificate['tolerance'])} was asked for. {short.touched} may be wrong.",
@@ -88,7 +69,7 @@ def _separated(context: Table) -> Notice | None:
     separated = (context["validation"] or {}).get("separated")
     if separated is None:
         return None
-    return _notice(
+    return notice(
         "warn",
         f"Without a penalty there is no best fit: {separated['model']} was passed over",
         text.visible(separated["sentence"], 600),
@@ -140,7 +121,7 @@ def _no_better(context: Table) -> Notice | None:
         between = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} % explained".replace("-", "−")
         words = f"The {validation['measure']} on rows it did not see is {text.amount(chosen['error'])}{between}"
         words += f", that of {than} {text.amount(base['error'])}"
-    return _notice(
+    return notice(
         "warn",
         f"It {'is' if is_sure else 'may be'} no better than {than}",
         f"{words}.",
@@ -153,7 +134,7 @@ def _knows_the_answer(context: Table) -> Notice | None:
     if not suspected:
         return None
     shares = [f"{text.visible(column['name'], 40)} {text.percent(column['alone'])}" for column in suspected[:5]]
-    return _notice(
+    return notice(
         "warn",
         f"Suspect: {text.joined([column['name'] for column in suspected], 5)} may know the answer",
         f"Alone, of the {told(context)}: {', '.join(shares)}. Such a column is often made from the target, or "
@@ -169,7 +150,7 @@ def _one_column(context: Table) -> Notice | None:
     if len(alone) < _SEVERAL or alone[0][0] < 0.5 or alone[1][0] > alone[0][0] / 4 or suspects(context):
         return None
     (share, name), (second, other) = ((share, text.visible(name, 40)) for share, name in alone[:2])
-    return _notice(
+    return notice(
         "note",
         f"One column tells most: {name}",
         f"Alone, of the {told(context)}: {name} {text.percent(share)}, the next, {other}, {text.percent(second)}.",
@@ -182,7 +163,7 @@ def _skipped_rows(context: Table) -> Notice | None:
     if not skipped:
         return None
     said = [line for line in context["data"]["file_notes"] if "skipped" in line]
-    return _notice(
+    return notice(
         "note",
         f"{text.plural(skipped, 'bad row')} left out",
         " ".join(text.visible(line, 600) for line in said),
@@ -204,8 +185,8 @@ def _dependent(context: Table) -> Notice | None:
     title = f"{text.plural(missing, 'column')} of {text.count(certificate['n_columns'])} {verb} what others say"
     if context["coefficients"] is None:
         done = "They were left out: they say nothing more about the class. Predictions are not affected."
-        return _notice("note", title, f"{relations}.", done)
-    return _notice(
+        return notice("note", title, f"{relations}.", done)
+    return notice(
         "warn",
         title,
         f"{relations}.{constant}" if relations else "The relation could not be written in small numbers.",
@@ -238,7 +219,7 @@ def _few_digits(context: Table) -> Notice | None:
     weak = [row["name"] for row in rows if abs(row["effect"] or row["estimate"]) > least]
     if not weak or _n_redundant(context["certificate"]) > 0:
         return None
-    return _notice(
+    return notice(
         "warn",
         f"{text.plural(len(weak), 'coefficient')} known to fewer than 3 digits",
         f"The rounding of the data alone moves {text.joined(weak)}.",
@@ -250,7 +231,7 @@ def _few_digits(context: Table) -> Notice | None:
 def _after_selection(context: Table) -> Notice | None:
     if context["selection"] is None or not _has_inference(context):
         return None
-    return _notice(
+    return notice(
         "note",
         "The same rows chose the columns",
         "The p-values and intervals take the columns as given from the start. Columns that were chosen because they "
@@ -274,7 +255,7 @@ def _end_of_grid(context: Table) -> Notice | None:
     word, beyond = ends[values[curve["chosen"]]]
     what, option = GRIDS[curve["label"]]
     weakest = context["model"]["weaker"]
-    return _notice(
+    return notice(
         "note",
         f"The best {what} is the {word} that was tried",
         f"The error on new rows may get smaller with a {beyond} one than alpha = "
@@ -294,7 +275,7 @@ def _unequal_spread(context: Table) -> Notice | None:
     ratio = quality["spread_ratio"]
     if ratio < 3:
         return None
-    return _notice(
+    return notice(
         "note",
         "Errors are not equally large everywhere",
         f"The middle half of the residuals is {text.number(ratio, 2)} times wider at some "
@@ -311,7 +292,7 @@ def _overdispersed(context: Table) -> Notice | None:
         return None
     spread, robust = deviance["spread"], context["coefficients"]["robust"]
     beside = " The robust errors beside them are not touched." if robust is not None and robust["holds"] else ""
-    return _notice(
+    return notice(
         "warn",
         f"{text.visible(context['model']['target'], 40)} spreads more than its family says ({deviance['family']})",
         f"Pearson's sum is {text.number(spread, 3)} times its degrees of freedom, where about 1 is expected. Standard "
@@ -328,7 +309,7 @@ def _heavy_tails(context: Table) -> Notice | None:
     largest = quality["largest"]
     if largest < 6:
         return None
-    return _notice(
+    return notice(
         "note",
         "A few rows are far from the fit",
         f"The largest residual is {text.number(largest, 2)} times the typical error; normal noise would "
@@ -351,7 +332,7 @@ def _unequal_classes(context: Table) -> Notice | None:
     if largest["share"] < IMBALANCED:
         return None
     label = text.visible(largest["label"], 40)
-    return _notice(
+    return notice(
         "note",
         f"{text.percent(largest['share'])} of the rows are {label}",
         f"Always predicting {label} has that accuracy, so accuracy says little here.",
@@ -365,7 +346,7 @@ def _small_classes(context: Table) -> Notice | None:
     if not few:
         return None
     names = text.joined([one["label"] for one in few], 5)
-    return _notice(
+    return notice(
         "warn",
         f"{names}: fewer than {FEW_ROWS} rows of {'this class' if len(few) == 1 else 'each class'}",
         "So few rows do not tell what the class looks like, nor how well it is predicted.",
@@ -379,10 +360,10 @@ def _right_as_often(context: Table) -> Notice | None:
     if classes is None or not classes["is_new"] or classes["baseline"]["accuracy"] >= IMBALANCED:
         return None
     right, base, auc = classes["metrics"]["accuracy"]["value"], classes["baseline"], classes["metrics"]["auc"]
-    if right > base["accuracy"] or auc["low"] is None or auc["low"] <= 0.5 or _noted(context, text.CLASSES_WEIGHTED):
+    if right > base["accuracy"] or auc["low"] is None or auc["low"] <= 0.5 or noted(context, text.CLASSES_WEIGHTED):
         return None
     label = text.visible(base["label"], 20)
-    return _notice(
+    return notice(
         "note",
         f"Its labels are right no more often than always {label}",
         f"Accuracy on rows it did not see is {text.percent(right)}, that of always predicting {label} "
@@ -404,7 +385,7 @@ def _never_predicted(context: Table) -> Notice | None:
         whose = "it" if is_one else "them"
         rows = f"{text.count(n_rows)} rows are of {whose}, and another class was more probable for every one."
     its, it = ("its probability", "it") if is_one else ("their probabilities", "them")
-    return _notice(
+    return notice(
         "warn",
         f"Never predicted: {names}",
         rows,
@@ -415,34 +396,15 @@ def _never_predicted(context: Table) -> Notice | None:
 def _miscalibrated(context: Table) -> Notice | None:
     """Probabilities that differ from what happens by more than chance gives, and by too much to use them."""
     verdict = None if context["classes"] is None else context["classes"]["calibration"]["verdict"]
-    if verdict is None or verdict["level"] != "wrong" or _noted(context, text.CLASSES_WEIGHTED):
+    if verdict is None or verdict["level"] != "wrong" or noted(context, text.CLASSES_WEIGHTED):
         return None
-    return _notice(
+    return notice(
         "warn",
         f"Its probabilities are {verdict['words']}",
         f"{verdict['sentence']} {DIRECTIONS[verdict['direction']][1]}",
         "Which class is the most probable is hardly touched. Do not use the probabilities as they are: read off the "
         "calibration curve what they mean.",
     )
-
-
-def _class_weighted(context: Table) -> Notice | None:
-    said = _noted(context, text.CLASSES_WEIGHTED)
-    if said is None:
-        return None
-    words, _, action = said.removeprefix(f"{text.CLASSES_WEIGHTED}: ").partition(". ")
-    return _notice("note", text.CLASSES_WEIGHTED, f"{words[:1].upper()}{words[1:]}.", action)
-
-
-def _copies(context: Table) -> Notice | None:
-    """Rows that stand in training and validation rows alike."""
-    said = _noted(context, text.COPIES_SEEN)
-    if said is None:
-        return None
-    how_many, _, warning = said.partition(" Warning: with ")
-    share, _, words = warning.partition(" copies, ")
-    words, _, action = words.partition(". ")
-    return _notice("note", f"{share} of the rows are copies of others", f"{how_many} {words.capitalize()}.", action)
 
 
 # The share of one class that is worth a word.
@@ -456,7 +418,7 @@ def _keeps_rows(context: Table) -> Notice | None:
     title, what = next((words for key, words in keeps.items() if key in context["model"]["holds"]), ("", ""))
     if not title:
         return None
-    return _notice(
+    return notice(
         "note",
         f"The model keeps {title}",
         f"Its predictions are sums over {what}, so the model file holds them.",
@@ -464,16 +426,12 @@ def _keeps_rows(context: Table) -> Notice | None:
     )
 
 
-def _notice(level: str, title: str, words: str, action: str) -> Notice:
-    return {"level": level, "title": title, "text": words, "action": action}
-
-
 def _sum_row(context: Table) -> Notice | None:
     """A row below the others that sums them up."""
     said = [line for line in context["data"]["notes"] if "named as sums are" in line]
     if not said:
         return None
-    return _notice(
+    return notice(
         "bad",
         "A row may be the total of others",
         text.visible(said[0], 400),
@@ -483,7 +441,7 @@ def _sum_row(context: Table) -> Notice | None:
 
 CHECKS = (
     _sum_row,
-    _spelt_alike,
+    spelt_alike,
     _computed,
     _not_certified,
     _separated,
@@ -493,8 +451,8 @@ CHECKS = (
     _never_predicted,
     _right_as_often,
     _miscalibrated,
-    _class_weighted,
-    _copies,
+    class_weighted,
+    copies,
     _unequal_classes,
     _skipped_rows,
     _dependent,
