@@ -182,6 +182,17 @@ def test_a_path_on_all_folds_takes_few_passes(kind, problem, rng, monkeypatch):
     assert sum(passes.values()) <= 100  # one per fit
 
 
+def test_weak_penalties_on_separable_classes_do_not_renew_hessians_in_vain(rng, monkeypatch):
+    X = rng.normal(size=(300, 8)) * np.exp(2 * rng.normal(size=(300, 8)))
+    rows = Rows.of(cf.LogisticRegression(), X, np.where(X[:, 0] + X[:, 1] > 0, "yes", "no"))
+    passes, inner = [], FoldLosses.evaluate
+    monkeypatch.setattr(FoldLosses, "evaluate", lambda *given: passes.append(1) or inner(*given))
+    alphas = [{"alpha": alpha} for alpha in np.geomspace(1e-1, 1e-8, 8)]
+    found, refits = compared(cf.LogisticRegression(), rows, 5, alphas, "neg_log_loss")
+    np.testing.assert_allclose(found.validation, refits.validation, rtol=1e-6)
+    assert len(passes) <= 25 * len(alphas)  # of 40 at most
+
+
 @pytest.mark.slow
 def test_the_default_grid_holds_the_best_alpha(problem, rng):
     X, z, _ = problem

@@ -185,7 +185,8 @@ def fits_in_memory(loss: ScoreLoss, n_columns: int, splits: Splits) -> bool:
 #     point_s -= H_s^-1 gradient_s,   H_s = data part + l2 of the current alpha
 #
 # The data part stays while the decrements shrink fast, over several alphas where weights move little. A set whose fit
-# does not come to rest, or whose Hessian is singular, is fitted by itself.
+# does not come to rest, whose Hessian is singular, or whose decrement is no less at a renewal than at the one before,
+# is fitted by itself: weak penalties on separable classes send sets far apart, and a Hessian at their mean fits none.
 #
 # With an L1 penalty or bounds a step goes to where the quadratic model of the data with that penalty is least; what the
 # passes tell of the curvature corrects the model (BFGS). The columns with a weight are then those of the alpha before,
@@ -220,7 +221,7 @@ class FoldFit:
         )  # the mean loss of the validation rows at the last point that was seen
         self.is_done = self.is_lost = self.is_slow = False
         self.rate, self.is_first = 1.0, True
-        self.stale = SLOW
+        self.stale, self.at_renewal = SLOW, np.inf  # the decrement at the last renewal for this penalty
         self._pairs: list[tuple[Array, Array]] = []
         self._chord: Chord | None = None
 
@@ -229,13 +230,16 @@ class FoldFit:
         self.l2, self.enough, self.last, self.decrement = l2, enough, np.inf, np.inf
         self.kinks = kinks
         self.is_done = self.is_lost = self.is_slow = False
-        self.is_first, self._chord = True, None
+        self.is_first, self._chord, self.at_renewal = True, None, np.inf
         self.trial = self.point
         if np.isfinite(self.loss):
             self.aim()
 
     def renew(self, matrix: Array) -> None:
         """Another data part of the Hessian."""
+        if self.kinks is None and not self.is_done:
+            self.is_lost |= self.at_renewal <= self.decrement < np.inf
+        self.at_renewal = self.decrement
         self.matrix, self._pairs, self._chord, self.is_slow = matrix, [], None, False
         self.rate, self.last = 1.0, np.inf
 
@@ -353,11 +357,14 @@ def fold_fits(folds: FoldLosses, alphas: Array, start: Array, max_iter: int) -> 
         for fit in fits:
             fit.stale = STALE
     weights_by_place: list[list[Weights]] = [[] for _ in order]
+    by_itself: dict[int, GlmTask] = {}  # largest alpha first: its units do for the others
     for at in order:
         lost = settle(folds, fits, folds.l2(alphas[at]), ENOUGH, folds.kinks(alphas[at]) if has_kinks else None)
         weights_by_place[at] = [task.strengths.within(task.to_state(fit.point)) for fit in fits]
         for s in np.flatnonzero(lost).tolist():
-            weights_by_place[at][s] = _alone(folds.alone(s, float(alphas[at, s])), weights_by_place[at][s], max_iter)
+            alpha = float(alphas[at, s])
+            by_itself[s] = by_itself[s].at_strength(alpha) if s in by_itself else folds.alone(s, alpha)
+            weights_by_place[at][s] = _alone(by_itself[s], weights_by_place[at][s], max_iter)
             fits[s].point, fits[s].loss = task.to_point(weights_by_place[at][s]), np.inf  # seen by the next pass
     return weights_by_place
 
