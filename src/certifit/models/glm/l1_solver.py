@@ -49,7 +49,7 @@ IDLE = 3  # steps that do not lower the violation: what is left is rounding
 class SparseNewton:
     """A task's rows, some columns of them by column, and the scores at a point of those."""
 
-    def __init__(self, task: GlmTask, columns: Any, rows: Block, point: Array) -> None:
+    def __init__(self, task: GlmTask, columns: sp.csc_array | sp.csr_array, rows: Block, point: Array) -> None:
         self.task, self.point = task, point
         X = sp.csc_array(columns, dtype=np.float64)
         scaled = X.data * np.repeat(task.scaling.scale, np.diff(X.indptr))
@@ -174,7 +174,7 @@ def solve(task: ScoreTask[StateT], max_iter: int, step_tol: float = 0.0, start: 
     return Run(task.to_state(point), steps.rows, steps.reason)
 
 
-def legal_start(task: ScoreTask[Any], state: Any) -> Array:
+def legal_start(task: ScoreTask[StateT], state: StateT) -> Array:
     """A start as a point, or what is wrong with it."""
     bounds, coef = task.strengths, np.atleast_2d(state.coef)
     outside = np.argwhere((coef < bounds.lower) | (coef > bounds.upper))
@@ -236,7 +236,7 @@ def alpha_max(task: ScoreTask[Any]) -> float:
     return float(np.max(needed, initial=0.0, where=can_move & (s.factors > 0)[:, None]))
 
 
-def is_wide(task: ScoreTask[Any]) -> bool:
+def is_wide(task: ScoreTask[StateT]) -> bool:
     """Whether columns are many, and a penalty leaves most of them out."""
     return task.size > WIDE and bool((task.penalty.l1 > 0).any())
 
@@ -249,7 +249,7 @@ class WorkingSet:
         self.left = np.inf
         self._columns = SomeColumns(task)
 
-    def descend(self, task: ScoreTask[Any], max_iter: int, steps: Steps, enough: float) -> Array:
+    def descend(self, task: ScoreTask[StateT], max_iter: int, steps: Steps, enough: float) -> Array:
         """Fits to growing sets of columns, until no slope of the others exceeds its penalty."""
         kinks = Kinks.of(task.penalty, task.n_scores)
         chosen, nearly = None, False
@@ -276,7 +276,7 @@ class WorkingSet:
         kept[entering] = True
         return np.asarray(kept)
 
-    def _fit(self, task: ScoreTask[Any], columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
+    def _fit(self, task: ScoreTask[StateT], columns: Array, max_iter: int, steps: Steps, enough: float) -> None:
         places = np.append(columns, len(task.scaling.scale))  # the intercepts are the last row
         begin = self.point.reshape(-1, task.n_scores)[places].ravel()
         sparse = self._columns.sparse(columns, task.strengths.alpha) if len(columns) > MOST_GRAM else None
@@ -324,7 +324,7 @@ class ProxNewton:
         self._matrix: Array | None = None
 
     def descend(
-        self, task: ScoreTask[Any], max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR
+        self, task: ScoreTask[StateT], max_iter: int, steps: Steps, step_tol: float = 0.0, enough: float = FLOOR
     ) -> None:
         """Steps until what they lower the objective by is rounding, or `enough` relative to it."""
         kinks = Kinks.of(task.penalty, task.n_scores)
@@ -366,14 +366,14 @@ class ProxNewton:
             if float(np.linalg.norm(move)) < step_tol:
                 return
 
-    def _start(self, task: ScoreTask[Any]) -> Evaluated:
+    def _start(self, task: ScoreTask[StateT]) -> Evaluated:
         at = task.evaluate(self.point, hessian=self._matrix is None)
         if np.isfinite(at.value):
             return at
         self.point = task.start()
         return task.evaluate(self.point, hessian=True)
 
-    def _model(self, task: ScoreTask[Any], at: Evaluated) -> Array:
+    def _model(self, task: ScoreTask[StateT], at: Evaluated) -> Array:
         """The Hessian of the loss and the l2 penalty: a new one, or what is known of it."""
         ridge = np.diag(task.pulls)
         if at.hessian is not None:
@@ -393,7 +393,7 @@ def sampled_start(task: GlmTask, max_iter: int) -> Array:
 
 
 def _lower(
-    task: ScoreTask[Any], kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
+    task: ScoreTask[StateT], kinks: Kinks, point: Array, at: Evaluated, target: Array, hessian: bool
 ) -> tuple[Array, Evaluated] | None:
     """The first of the target, half the way, a quarter, ... that lowers the objective enough; None where none does."""
     length = 1.0

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from certifit.data.source import Block, Memory, Source, join, rows_where
 from certifit.mathematics.penalties import NO_CURVATURE
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
-from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask
+from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask, StateT
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature
@@ -182,7 +182,7 @@ def _is_long(decrement: float, rate: float, floor: float, size: int) -> bool:
     return math.log(floor / decrement) / math.log(rate) > RENEWED + size / COLUMNS_OF_A_PASS
 
 
-def patience(task: ScoreTask[Any]) -> int:
+def patience(task: ScoreTask[StateT]) -> int:
     """The number of slow Newton steps, one after the other, that end a fit."""
     is_held = not task.is_smooth or bool((task.l2[:-1] > 0).all())
     return PATIENT if task.n_scores > 1 and is_held else RUNAWAY

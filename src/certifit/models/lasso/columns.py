@@ -235,7 +235,7 @@ class ColumnLasso(LassoTask):
         return shift
 
     @staticmethod
-    def _is_full(X: Any) -> bool:
+    def _is_full(X: sp.csr_array | sp.csc_array) -> bool:
         return bool(X.nnz > FULL * X.shape[0] * X.shape[1])
 
 
@@ -251,7 +251,7 @@ def _dense_variance(X: Array, units: Array, mean: Array, share: Array) -> Array:
     return out
 
 
-def _sparse_variance(X: Any, units: Array, mean: Array, share: Array) -> Array:
+def _sparse_variance(X: sp.csr_array | sp.csc_array, units: Array, mean: Array, share: Array) -> Array:
     """The same of sparse columns; what is rounding relative to the mean is 0."""
     per_entry = np.diff(X.indptr)
     weight = share[X.indices]
