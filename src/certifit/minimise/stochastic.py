@@ -38,8 +38,7 @@ class RowProblem(Problem, Protocol):
     """A problem over the rows of a source: mean loss of the scores plus 1/2 sum_j strengths_j w_j^2.
 
     x: the weights of the source's columns, then the intercept where there is one, in the user's units. A problem of
-    several scores per row has their number, n_scores: x is then (columns + 1) x scores as one vector, with intercepts
-    that stay 0 where there are none.
+    several scores per row has their number, n_scores: x is then a table of as many columns, row by row.
     """
 
     source: Source
@@ -267,10 +266,8 @@ class _Run:
     def _parts(self, x: Array) -> tuple[Array, Intercept]:
         if self.n_scores > 1:
             table = x.reshape(-1, self.n_scores)
-            return table[:-1], table[-1]
+            return (table[:-1], table[-1]) if self.problem.fit_intercept else (table, np.zeros(self.n_scores))
         return (x[:-1], float(x[-1])) if self.problem.fit_intercept else (x, 0.0)
 
     def _joined(self, weights: Array, intercept: Intercept) -> Array:
-        if self.n_scores > 1:
-            return np.append(weights, intercept)
-        return np.append(weights, intercept) if self.problem.fit_intercept else weights
+        return np.append(weights, intercept) if self.problem.fit_intercept else weights.ravel()

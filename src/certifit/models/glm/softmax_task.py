@@ -90,7 +90,9 @@ class SoftmaxTask(ScoreTask[SoftmaxWeights]):
 
     @cached_property
     def _labels(self) -> tuple[Array, int]:
-        return sums.class_weights(self.source, self.n_classes)
+        weights, n_rows = sums.class_weights(self.source, self.n_classes)
+        sums.check_time(self.source, self.n_classes, n_rows)
+        return weights, n_rows
 
     @property
     def labels(self) -> tuple[Array, int]:
