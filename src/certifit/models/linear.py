@@ -26,6 +26,7 @@ from certifit.data.user_input import UserRows, UserTarget, UserWeights, refuse_n
 from certifit.inference.least_squares import Inference
 from certifit.maps import Polynomial, TableEncoder, encoder_key
 from certifit.minimise.problem import Run
+from certifit.models.adapter import learner_of
 from certifit.models.estimator import StateT, TaskEstimator, TaskT, fitted_basis
 from certifit.models.folds import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
 from certifit.models.lasso.solver import LassoPath
@@ -295,10 +296,11 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
 
     def strength_of(self, candidate: Mapping[str, Any]) -> float | None:
         """The penalty of this model with a candidate's parameters; None is 1 / sum of weights."""
-        model = copy(self)  # a clone of every candidate would cost more than its fit
+        model, legal = copy(self), learner_of(self).params  # a clone of every candidate would cost more than its fit
         for name, value in candidate.items():
+            if name in legal:
+                legal[name].check(name, value)
             setattr(model, name, value)
-        model._check_parameters()
         strength: float | None = model._penalty_strength()
         return strength
 

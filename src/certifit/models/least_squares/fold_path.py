@@ -205,9 +205,10 @@ class FoldPath:
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A solution of the system, hi + lo, for shifted and scaled columns."""
+class Solutions:
+    """Solutions for shifted and scaled columns, hi + lo, a row per candidate, and the system of each."""
 
+    systems: Sequence[NormalEquations]
     hi: Array
     lo: Array
 
@@ -227,7 +228,7 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None], with_rows: b
         grams = folds.pair(split)
         unit, in_units = safe_unit(grams[0].y_unit)
         solutions = path(folds, split, grams[0], alphas)
-        is_redundant |= any(len(equations.factor.dependent) > 0 for equations, _ in solutions)
+        is_redundant |= any(len(system.factor.dependent) > 0 for system in set(solutions.systems))
         train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solutions))
         totals[:, split] = [spread(gram) * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
@@ -262,36 +263,35 @@ def fold_states(folds: FoldEquations, alpha: float | None) -> list[Weights]:
     """The fit to every training set, in the user's units."""
     states = []
     for split in range(folds.n_splits):
-        ((equations, solution),) = path(folds, split, folds.pair(split)[0], [alpha])
-        states.append(equations.from_solution(solution.hi, solution.lo))
+        solutions = path(folds, split, folds.pair(split)[0], [alpha])
+        states.append(solutions.systems[0].from_solution(solutions.hi[0], solutions.lo[0]))
     return states
 
 
-def path(
-    folds: FoldEquations, split: int, train: Gram, alphas: Sequence[float | None]
-) -> list[tuple[NormalEquations, Solved]]:
+def path(folds: FoldEquations, split: int, train: Gram, alphas: Sequence[float | None]) -> Solutions:
     """Solutions of one training set along alphas."""
     strengths = [1.0 / (train.sum_weight / train.scaling.weight_scale) if a is None else a for a in alphas]
     weakest = folds.equations(split, min(strengths), train)
     if weakest.factor.condition <= PLAIN_CONDITION and weakest.gram.low is None:
         # A penalty only lowers the condition of the scaled matrix, so all others are as safe.
         together = _along(weakest, strengths) if len(strengths) >= LEAST_TOGETHER else None
-        if together is not None:
-            return [(weakest, Solved(solution, np.zeros_like(solution))) for solution in together]
-        matrix, right = weakest.unpenalised(), weakest.right_hand_side()
-        return [(weakest, _penalised(matrix, right, weakest.diagonal(strength))) for strength in strengths]
-    equations = [folds.equations(split, strength, train) for strength in strengths]
-    return [(system, solved(system)) for system in equations]
+        if together is None:
+            matrix, right = weakest.unpenalised(), weakest.right_hand_side()
+            together = np.array([_penalised(matrix, right, weakest.diagonal(strength)) for strength in strengths])
+        return Solutions([weakest] * len(strengths), together, np.zeros_like(together))
+    systems = [folds.equations(split, strength, train) for strength in strengths]
+    hi, lo = (np.array(part) for part in zip(*(solved(system) for system in systems), strict=True))
+    return Solutions(systems, hi, lo)
 
 
-def solved(equations: NormalEquations) -> Solved:
-    """The solution of a system, of smallest norm where columns are redundant."""
+def solved(equations: NormalEquations) -> dd.Pair:
+    """The solution of a system, hi + lo, of smallest norm where columns are redundant."""
     hi, lo = equations.factor.solve_pair(*equations.right_hand_pair())
     if not len(equations.factor.dependent):
-        return Solved(hi, lo)
+        return hi, lo
     state = smallest_norm(equations, equations.from_solution(hi, lo))
     hi = equations.to_solution(state)
-    return Solved(hi, np.zeros_like(hi))
+    return hi, np.zeros_like(hi)
 
 
 def _along(equations: NormalEquations, strengths: Sequence[float]) -> Array | None:
@@ -302,20 +302,21 @@ def _along(equations: NormalEquations, strengths: Sequence[float]) -> Array | No
     are relative to the condition of B + lambda I, which is at most that of the system in units of near-unit norm
     (checked) times the ratio of B's largest and least diagonal entries.
     """
-    offset, d, total = int(equations.fit_intercept), equations.gram.n_columns, equations.gram.sum_weight
+    sums, d, total = equations.gram.sums, equations.gram.n_columns, equations.gram.sum_weight
     units, largest = equations.penalty_units, max(strengths) * total
     with np.errstate(over="ignore", under="ignore"):
         if d < 2 or not largest * float(units.max()) ** 2 < LARGEST_PENALTY:
             return None
-    matrix, right = equations.unpenalised(), equations.right_hand_side()
-    across = matrix[0, 1:] / matrix[0, 0] if offset else np.zeros(d)
-    inner, side = matrix[offset:, offset:], right[offset:]
-    if offset:
-        inner, side = inner - np.outer(across, matrix[0, 1:]), side - across * right[0]
+    inner, side = sums[:d, :d], sums[:d, d + 1]
+    means = sums[d, :d] / sums[d, d] if equations.fit_intercept else np.zeros(d)  # about the shifts
+    if equations.fit_intercept:
+        inner, side = inner - np.outer(means, sums[d, :d]), side - means * sums[d, d + 1]
     with np.errstate(all="ignore"):
-        inner, side = inner / units / units[:, None], side / units
-    diagonal = np.diagonal(inner)
-    if not (diagonal.max() <= MOST_UNLIKE * diagonal.min() and np.isfinite(inner).all()):
+        inner, side = inner / units, side / units
+        inner /= units[:, None]
+    diagonal = inner.diagonal()
+    # Off the diagonal entries are at most the largest on it: what is not finite shows in the sum of all.
+    if not (diagonal.max() <= MOST_UNLIKE * diagonal.min() and np.isfinite(inner.sum())):
         return None
     # A symmetric matrix is its own transpose: Fortran's order without a copy.
     reduced, diagonal, beside, tau, failed = lapack.dsytrd(inner.T, lower=1, lwork=32 * d, overwrite_a=1)
@@ -329,10 +330,12 @@ def _along(equations: NormalEquations, strengths: Sequence[float]) -> Array | No
         solutions[:, i] = solution.ravel()
     solutions[1:] = turn("N", reflectors, tau, solutions[1:])[0]
     weights = (solutions / units[:, None]).T
-    return np.column_stack([right[0] / matrix[0, 0] - weights @ across, weights]) if offset else weights
+    if not equations.fit_intercept:
+        return weights
+    return np.column_stack([sums[d, d + 1] / sums[d, d] - weights @ means, weights])
 
 
-def _penalised(matrix: Array, right: Array, penalty: Array) -> Solved:
+def _penalised(matrix: Array, right: Array, penalty: Array) -> Array:
     """The solution with a penalty on the diagonal, in float64 and units of near-unit norm."""
     diagonal = np.diagonal(matrix) + penalty
     units = 1.0 / np.sqrt(diagonal)
@@ -343,39 +346,32 @@ def _penalised(matrix: Array, right: Array, penalty: Array) -> Solved:
     _, solution, failed = lapack.dposv(scaled.T, right * units, lower=0, overwrite_a=1, overwrite_b=1)
     if failed:
         raise ArithmeticError("a matrix whose condition was checked has no Cholesky factor")
-    return Solved(solution * units, np.zeros_like(solution))
+    return np.asarray(solution * units)
 
 
-def _errors(
-    folds: FoldEquations, split: int, grams: tuple[Gram, Gram], solutions: list[tuple[NormalEquations, Solved]]
-) -> Array:
+def _errors(folds: FoldEquations, split: int, grams: tuple[Gram, Gram], solutions: Solutions) -> Array:
     """Squares on training and validation rows of all solutions, scaled; in twofold precision where float64 fails."""
-    out = np.zeros((2, len(solutions)))
-    is_plain = np.array([equations.gram.low is None for equations, _ in solutions])
+    out = np.zeros((2, len(solutions.systems)))
+    is_plain = np.array([system.gram.low is None for system in solutions.systems])
     if is_plain.any():
-        plain = [solutions[i] for i in np.flatnonzero(is_plain)]
-        vectors = np.array([_vector(equations, solution.hi) for equations, solution in plain]).T
+        vectors = _vectors(solutions.hi[is_plain], int(folds.fit_intercept)).T
         results = [squares(gram, vectors) for gram in grams]
         out[:, is_plain] = [values for values, _ in results]
         is_plain[is_plain] = np.logical_and(*(trusted for _, trusted in results))
     if not is_plain.all():
         exact = folds.pair(split, twofold=True)
-        for i in np.flatnonzero(~is_plain):
-            hi, lo = _moved_pair(*solutions[i], exact[0])
+        for i in np.flatnonzero(~is_plain).tolist():
+            hi, lo = _moved_pair(solutions.systems[i], (solutions.hi[i], solutions.lo[i]), exact[0])
             out[:, i] = [twofold_squares(gram, hi, lo) for gram in exact]
     return out
 
 
-def _fits_of(folds: FoldEquations, split: int, solutions: list[tuple[NormalEquations, Solved]]) -> Fits:
+def _fits_of(folds: FoldEquations, split: int, solutions: Solutions) -> Fits:
     """The solutions of a split for rows in the user's units."""
     offset = int(folds.fit_intercept)
     fits = [
-        in_units(
-            system.gram.scaling,
-            (solution.hi + solution.lo)[offset:],
-            solution.hi[0] + solution.lo[0] if offset else None,
-        )
-        for system, solution in solutions
+        in_units(system.gram.scaling, solution[offset:], solution[0] if offset else None)
+        for system, solution in zip(solutions.systems, solutions.hi + solutions.lo, strict=True)
     ]
     coef, intercepts = (np.array(column) for column in zip(*fits, strict=True))
     return folds.opened(split, coef), intercepts
@@ -427,16 +423,20 @@ def _residuals_of_split(stretch: Block, splits: Splits, fits: Sequence[Fits], sp
     return HeldOut(numbers_where(stretch, keep), weight, y, {"residual": residuals})
 
 
-def _vector(equations: NormalEquations, solution: Array) -> Array:
-    """v = (-w, -b, 1) in the order of the Gram statistic (columns, 1, target)."""
-    offset = int(equations.fit_intercept)
-    intercept = solution[:1] if offset else np.zeros(1)
-    return np.concatenate([-solution[offset:], -intercept, [1.0]])
+def _vectors(solutions: Array, offset: int) -> Array:
+    """v = (-w, -b, 1) in the order of the Gram statistic (columns, 1, target), a row per solution."""
+    n, d = len(solutions), solutions.shape[1] - offset
+    out = np.zeros((n, d + 2))
+    out[:, :d] = -solutions[:, offset:]
+    if offset:
+        out[:, d] = -solutions[:, 0]
+    out[:, d + 1] = 1.0
+    return out
 
 
-def _moved_pair(equations: NormalEquations, solution: Solved, exact: Gram) -> dd.Pair:
+def _moved_pair(equations: NormalEquations, solution: dd.Pair, exact: Gram) -> dd.Pair:
     """v for the scaling of the twofold statistic, whose shifts differ from those of a float64 one."""
-    hi, lo = _vector(equations, solution.hi), _vector(equations, solution.lo)
+    hi, lo = _vectors(np.array(solution), int(equations.fit_intercept))
     lo[-1] = 0.0
     if equations.gram.low is not None:
         return hi, lo
@@ -452,7 +452,7 @@ def _moved_pair(equations: NormalEquations, solution: Solved, exact: Gram) -> dd
 def squares(gram: Gram, vectors: Array) -> tuple[Array, Array]:
     """v'S v of every column of `vectors`, and whether rounding leaves it the wanted digits."""
     values = np.einsum("da,da->a", vectors, gram.sums @ vectors)
-    sizes = np.sqrt(np.maximum(np.diagonal(gram.sums), 0.0)) @ np.abs(vectors)
+    sizes = np.sqrt(np.maximum(gram.sums.diagonal(), 0.0)) @ np.abs(vectors)
     return np.maximum(values, 0.0), ROUNDING * sizes**2 <= DIGITS * values
 
 
