@@ -73,10 +73,15 @@ class Factor:
     _condition: float | None = field(default=None, repr=False)  # where it is known already
     relations_low: Array | None = field(default=None, repr=False)
 
+    @cached_property
+    def _is_whole(self) -> bool:
+        """Whether all columns are kept, in their order."""
+        return not len(self.dependent) and bool((np.diff(self.kept) > 0).all())
+
     @one_blas_thread
     def solve(self, right: Array) -> Array:
         """Solution on the kept columns for a right-hand side given on all columns; zero on the others."""
-        if not len(self.dependent):
+        if self._is_whole:
             if right.ndim == 1 and len(right) <= FEW_COLUMNS and self._upper[1] is None:
                 return _solve_few(self._upper[0], self._units, right)
             return np.asarray((_solve(self._upper, (right.T * self._units).T).T * self._units).T)
@@ -145,7 +150,7 @@ class Factor:
     @cached_property
     def inverse(self) -> Array:
         """Inverse on the kept columns, zero elsewhere."""
-        if not len(self.dependent):
+        if self._is_whole:
             return np.ascontiguousarray(self.scaled_inverse * self._units[:, None] * self._units)
         size = len(self.kept) + len(self.dependent)
         out = np.zeros((size, size))
@@ -173,24 +178,25 @@ def plain_factor(system: System) -> Factor | None:
     return Factor(np.arange(size), _NONE, np.zeros((0, size)), np.nan, system.units, (upper, None), condition)
 
 
-def twofold_factor(system: System) -> Factor:
-    """Twofold Cholesky in the order of the columns; those within rounding of the ones before them are set aside."""
+def twofold_factor(system: System, order: Array | None = None) -> Factor:
+    """Twofold Cholesky: columns within rounding of the ones before them are set aside. order: theirs, or this one."""
     if system.low is None:
         raise ValueError("a twofold factor needs twofold sums")
-    low = np.ascontiguousarray(system.low * system.units[:, None] * system.units[None, :])
+    order = np.arange(len(system.units)) if order is None else order
+    ordered, units = np.ix_(order, order), system.units[order]
+    scaled = np.ascontiguousarray(system.scaled[ordered])
+    low = np.ascontiguousarray(system.low[ordered] * units[:, None] * units[None, :])
     with np.errstate(over="ignore"):  # what is infinite is dependent
-        floor = (DEPENDENT * system.norms * system.units) ** 2
-    kept_list, _, (upper, upper_low) = core.twofold_cholesky(
-        np.ascontiguousarray(system.scaled), low, np.ascontiguousarray(floor), n_threads()
-    )
+        floor = (DEPENDENT * system.norms[order] * units) ** 2
+    kept_list, _, (upper, upper_low) = core.twofold_cholesky(scaled, low, np.ascontiguousarray(floor), n_threads())
     kept = np.asarray(kept_list, dtype=np.int64)
-    dependent = np.setdiff1d(np.arange(len(system.units)), kept)
+    dependent = np.setdiff1d(np.arange(len(units)), kept)
     square = (np.ascontiguousarray(upper[:, kept]), np.ascontiguousarray(upper_low[:, kept]))
-    right = system.scaled[np.ix_(kept, dependent)], low[np.ix_(kept, dependent)]
-    units = system.units[kept][:, None] / system.units[dependent][None, :]
-    relations, cut = ((part * units).T for part in _solve_pairs(square, *right))
-    norm = np.abs(system.scaled[np.ix_(kept, kept)]).sum(axis=0).max(initial=0.0)
-    return Factor(kept, dependent, relations, float(norm), system.units, square, relations_low=cut)
+    right = scaled[np.ix_(kept, dependent)], low[np.ix_(kept, dependent)]
+    ratios = units[kept][:, None] / units[dependent][None, :]
+    relations, cut = ((part * ratios).T for part in _solve_pairs(square, *right))
+    norm = np.abs(scaled[np.ix_(kept, kept)]).sum(axis=0).max(initial=0.0)
+    return Factor(order[kept], order[dependent], relations, float(norm), system.units, square, relations_low=cut)
 
 
 @one_blas_thread

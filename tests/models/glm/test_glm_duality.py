@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from score_cases import LOSSES, Case, case
 
+import certifit as cf
 from certifit.data.source import Memory
 from certifit.mathematics.losses.scores import Logistic, Squared
 from certifit.models.glm.certificate import certify
@@ -139,3 +140,12 @@ def test_far_shifted_columns_are_still_proven(seed):
     state = solve(moved.task(), 1000).state
     certificate = certify(moved.task(), state, 1e-8)
     assert certificate.holds
+
+
+def test_weights_beyond_float64_beside_curvature_do_not_make_a_bound_smaller():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(7, 2)), 1e100 * rng.uniform(1, 5, 7)
+    for weight in (None, rng.uniform(1e200, 2e200, 7)):
+        model = cf.GammaRegressor(1.0, l1_ratio=1.0).fit(X, y, weight)
+        model.intercept_ = -model.intercept_  # losses of 1e200
+        assert cf.verify(model, X, y, sample_weight=weight).certificate.value == pytest.approx(1.0)

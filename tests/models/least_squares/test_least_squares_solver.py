@@ -10,6 +10,7 @@ import pytest
 from chunks import batches, memory
 from reference import Exact, digits, minimum_norm, ridge, ridge_dual
 
+import certifit as cf
 from certifit.data.source import Memory
 from certifit.minimise.steps import COLUMNS
 from certifit.models.least_squares.dual import DualLeastSquares
@@ -73,6 +74,38 @@ def test_of_all_exact_fits_the_shortest_is_taken(rng, n, d, fit_intercept):
     assert state.coef == pytest.approx(coef, rel=1e-7, abs=1e-10)
     assert state.intercept == pytest.approx(intercept, rel=1e-7, abs=1e-10)
     assert X @ state.coef + state.intercept == pytest.approx(y, abs=1e-12)
+
+
+@pytest.mark.parametrize("powers", [2.0, 4.0, 8.0])
+def test_few_rows_are_met_and_proven_whatever_their_weights(rng, powers):
+    for n, d in [(5, 1000), (20, 100), (20, 1000)]:
+        X, y, weight = rng.normal(size=(n, d)), rng.normal(size=n), 10.0 ** rng.uniform(-powers, powers, n)
+        for last in (np.argmin(weight), np.argmax(weight)):
+            at = np.append(np.delete(np.arange(n), last), last)
+            model = cf.LinearRegression().fit(X[at], y[at], weight[at])
+            assert model.certificate_.holds and model.certificate_.rank == n - 1
+            assert model.predict(X) == pytest.approx(y, abs=1e-9)
+
+
+@pytest.mark.parametrize("powers", [4.0, 8.0])
+def test_a_light_copy_of_the_heaviest_of_few_rows_hides_no_relation(rng, powers):
+    for first in (True, False):
+        X, y = rng.normal(size=(6, 1000)) + 3, rng.normal(size=6)
+        weight = 10.0 ** rng.uniform(-powers, 0, 6)
+        heavy, light = (5, 0) if first else (0, 5)
+        X[light], weight[heavy] = X[heavy], 10.0**powers
+        model = cf.LinearRegression().fit(X, y, weight)
+        assert model.certificate_.holds and model.certificate_.rank == 4
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e3, 1e8])
+def test_pairs_about_a_row_in_the_middle_of_them_are_as_many_directions(rng, weight):
+    half = rng.normal(size=(10, 50))
+    X, y, weights = np.vstack([half, -half, np.zeros(50)]), rng.normal(size=21), np.append(np.ones(20), weight)
+    model = cf.LinearRegression().fit(X, y, weights)
+    assert model.certificate_.holds and model.certificate_.rank == 10
+    coef, intercept = minimum_norm(X, y, weights, True)
+    assert model.coef_ == pytest.approx(coef, abs=1e-8) and model.intercept_ == pytest.approx(intercept, abs=1e-8)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1e4, 1e8])

@@ -117,9 +117,10 @@ def _face(at: ScorePoint, is_bonus: bool = False) -> _Face | None:
     task, places = at.task, _near(at)
     if task.size <= WIDE and (not is_bonus or len(places) > WHOLE * task.size):  # knows the shifted columns better
         at = ScorePoint.of(task, at.point, hessian=True)
-    f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point))
-    least = min(task.source.map(f), default=np.inf)
-    least *= task.scaling.weight_scale / task.sum_weight
+    unit = task.scaling.weight_scale
+    f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point), unit=unit)
+    least = min(task.source.map(f), default=np.inf) / task.sum_weight
+    least = least if least < np.inf else 0.0  # beyond float64 it bounds nothing
     for _ in range(MOST_ROUNDS):
         if len(places) > MOST_COLUMNS:
             return None
@@ -148,14 +149,13 @@ def _matrix(at: ScorePoint, places: Array) -> Array:
     return hessian[: len(places), : len(places)]
 
 
-def _least_of_run(run: Block, loss: ScoreLoss, state: Weights) -> float:
-    """The least w_i l''_i of a run, over rows with a weight."""
+def _least_of_run(run: Block, loss: ScoreLoss, state: Weights, unit: float) -> float:
+    """The least w_i l''_i of a run, over rows with a weight, times a unit that keeps the weights within float64."""
     z = core.scores(run.rows, state.coef, state.intercept, n_threads())
     z = z if run.offset is None else z + run.offset
     curved = loss.curvature(np.asarray(run.y), z)
-    if run.weight is not None:
-        curved = (curved * run.weight)[run.weight > 0]
-    return float(curved.min(initial=np.inf)) * (1 - 1e-6)
+    weight = np.ones(len(curved)) if run.weight is None else run.weight
+    return float((curved * (weight * unit))[weight > 0].min(initial=np.inf)) * (1 - 1e-6)
 
 
 def _directions(at: ScorePoint) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.remainders import column_remainders
-from certifit.statistics.residual import UNIT, Residual, residual, twofold_unit
+from certifit.statistics.residual import TINY, UNIT, Residual, residual, twofold_unit
 
 PIECE = 2048  # columns that are centred at a time
 TURNED_PIECE = 64  # columns that are copied at a time: both sides of a copy stay near the processor
@@ -426,11 +426,26 @@ class DualLeastSquares(RowKernel):
         if plain is not None:
             return plain
         self.kernel = self._summed_kernel(twofold=True)
-        return twofold_factor(self._system())
+        return twofold_factor(self._system(), self._order())
+
+    def _order(self) -> Array | None:
+        """Rows far from the mean first, the heaviest last: about the mean sum_i w_i z_i = 0, so that one is dependent.
+
+        Rounding of a heavy z_i is more than a light row weighs: of such a row, or of one beside the heaviest and so
+        near the mean, it would not be seen.
+        """
+        if not self.fit_intercept or self.block.weight is None or self.strength > 0:
+            return None
+        lengths = np.diagonal(self.kernel[0]) / np.maximum(self.weight, TINY)
+        heaviest = int(np.argmax(self.weight))
+        order = np.argsort(-lengths, kind="stable")
+        return np.append(order[order != heaviest], heaviest)
 
     def _system(self) -> System:
         matrix, low = self.kernel
         mean = self.mean / self.penalty_units
         with np.errstate(over="ignore"):  # rows beside an infinite rounding are dependent
-            norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * float(mean @ mean))
+            # A mean is rounded beside what it is the mean of, even where that cancels.
+            spread = float(np.trace(matrix)) / self.sum_weight if self.fit_intercept else 0.0
+            norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0) + self.weight * (float(mean @ mean) + spread))
         return System.of(matrix, low, np.full(len(matrix), self.strength), norms)
