@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
@@ -60,6 +59,8 @@ class IsotonicMap(Regressor[IsotonicTask, Steps]):
 
 def pooled(task: IsotonicTask) -> Steps:
     """Neighbours whose means fall, pooled until none does: the first and the last score of every pool, and its mean."""
+    from scipy.optimize import isotonic_regression  # slow to import, and seldom needed
+
     begins = np.asarray(isotonic_regression(task.y, weights=task.weight).blocks, dtype=np.int64)
     mass = np.add.reduceat(task.weight, begins[:-1])
     means = np.add.reduceat(task.weight * task.y, begins[:-1]) / mass

@@ -48,6 +48,7 @@ from certifit.selection.folds.metrics import (
     sufficient,
 )
 from certifit.selection.folds.rows import Rows, Shared, picked, reading_new_levels, times_of
+from certifit.selection.folds.scorers import scorer_of
 from certifit.selection.folds.splits import row_count, targets
 from certifit.statistics.loss_sums import HeldOut
 
@@ -218,10 +219,9 @@ def _refitted(
 ) -> FoldScores:
     """Every (candidate, split) fitted anew, some at a time."""
     from joblib import Parallel, delayed, effective_n_jobs
-    from sklearn.metrics import check_scoring
 
     estimator = reading_new_levels(estimator, rows.source)
-    scorer = check_scoring(estimator, scoring)
+    scorer = scorer_of(estimator, scoring)
     takes_gaps = get_tags(estimator).input_tags.allow_nan
     if learner_of(estimator).is_ours and not rows.source.is_table and not takes_gaps:
         refuse_nonfinite(rows.source)  # a refit would name the row by its number within a split
