@@ -79,6 +79,15 @@ nb::object vector_of(std::unique_ptr<T[]> values, size_t n) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {n}, owner));
 }
 
+// Rows in the order of their codes, in every column: there are bytes for them.
+void check_sorted(Codes rows, Codes codes, size_t n, size_t p) {
+  check(n <= most_sorted, "sorted rows are more than bytes can tell");
+  check_size("columns of sorted_rows", rows.shape(0), p);
+  check_size("sorted_rows", rows.shape(1), n);
+  check_size("columns of sorted_codes", codes.shape(0), p);
+  check_size("sorted_codes", codes.shape(1), n);
+}
+
 // All columns are tried, every column is of a bundle, and the codes of a bundle fit a byte.
 void check_bundles(Codes bundled, Places bundle_of, Flags n_bins, size_t n, Places columns) {
   const size_t p = n_bins.shape(0), n_bundles = bundled.shape(1);
@@ -99,7 +108,8 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
                           Vector curvature, Vector weight, std::optional<Places> rows, Places columns, size_t max_depth,
                           size_t max_leaves, size_t min_rows_leaf, double ridge, bool is_best_first,
                           std::optional<Directions> direction, Scratch scratch, std::optional<Codes> bundled,
-                          std::optional<Places> bundle_of, int threads) {
+                          std::optional<Places> bundle_of, std::optional<Codes> sorted_rows,
+                          std::optional<Codes> sorted_codes, int threads) {
   const size_t n = codes.shape(0), p = codes.shape(1);
   check_size("by_column", by_column.shape(0), p);
   check_size("rows of by_column", by_column.shape(1), n);
@@ -120,6 +130,9 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
   check(max_leaves > 0 && max_leaves < size_t{1} << 30 && ridge >= 0, "max_leaves or ridge is out of range");
   check(bundled.has_value() == bundle_of.has_value(), "bundles go with their columns");
   if (bundled) check_bundles(*bundled, *bundle_of, n_bins, n, columns);
+  check(sorted_rows.has_value() == sorted_codes.has_value(), "sorted rows go with their codes");
+  if (sorted_rows) check_sorted(*sorted_rows, *sorted_codes, n, p);
+  check(!sorted_rows || !direction, "sorted rows are for columns without a direction");
   const NewtonRows all{n,
                        p,
                        codes.data(),
@@ -133,7 +146,9 @@ nb::object grow_newton_py(Codes codes, Codes by_column, Flags n_bins, std::optio
                        scratch.data(),
                        bundled ? bundled->data() : nullptr,
                        bundled ? bundled->shape(1) : 0,
-                       bundled ? bundle_of->data() : nullptr};
+                       bundled ? bundle_of->data() : nullptr,
+                       sorted_rows ? sorted_rows->data() : nullptr,
+                       sorted_codes ? sorted_codes->data() : nullptr};
   const NewtonPlan plan{max_depth, max_leaves,    min_rows_leaf,
                         ridge,     is_best_first, direction ? direction->data() : nullptr};
   NewtonTree tree = run(threads, [&](Crew& crew) { return grow_newton(all, plan, crew); });
@@ -332,7 +347,8 @@ void bind_newton(nb::module_& m) {
         "n_levels"_a.noconvert().none(), "slope"_a.noconvert(), "curvature"_a.noconvert(), "weight"_a.noconvert(),
         "rows"_a.noconvert().none(), "columns"_a.noconvert(), "max_depth"_a, "max_leaves"_a, "min_rows_leaf"_a,
         "ridge"_a, "is_best_first"_a, "direction"_a.noconvert().none(), "scratch"_a.noconvert(),
-        "bundled"_a.noconvert().none(), "bundle_of"_a.noconvert().none(), "threads"_a);
+        "bundled"_a.noconvert().none(), "bundle_of"_a.noconvert().none(), "sorted_rows"_a.noconvert().none(),
+        "sorted_codes"_a.noconvert().none(), "threads"_a);
   m.def("row_losses", row_losses_py, "loss"_a, "parameter"_a, "y"_a.noconvert(), "z"_a.noconvert(),
         "weight"_a.noconvert(), "is_trained"_a.noconvert().none(), "leaf"_a.noconvert().none(),
         "value"_a.noconvert().none(), "threads"_a);

@@ -58,51 +58,60 @@ inline double largest_of(const double* x, size_t n) {
   return most;
 }
 
-// Moves codes in their order from right to left and keeps the first cut that is as good as the best. codes: null where
-// all n bins move in order. n_rows: of the node; least: rows of a side. start: what is on the left before any moves.
+// Keeps the first cut that is as good as the best, if it is better than the one before. lefts: what is on the left once
+// each of n codes has moved there. n_rows: of the node; least: rows of a side.
 template <class Cell, class Read, class Gain>
-bool better_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_t n, const Cell& start, size_t n_rows,
-                size_t least, const Gain& gain, Cut<Cell>& best) {
-  Cell lefts[256];
-  alignas(32) double sum[256], mass[256], worth[256];
-  Cell left = start;
-  for (size_t k = 0; k < n; ++k) {
-    left += cells[codes ? codes[k] : k];
-    lefts[k] = left;
-  }
-  for (size_t k = 0; k < n; ++k) {
-    sum[k] = read.sum(lefts[k]);
-    mass[k] = read.mass(lefts[k]);
-  }
-  for (size_t k = n; k % lanes != 0; ++k) sum[k] = mass[k] = 0;
-  for (size_t k = 0; k < n; k += lanes) store(worth + k, gain(load(sum + k), load(mass + k)));
+bool better_cut(const Read& read, const Cell* lefts, size_t n, size_t n_rows, size_t least, const Gain& gain,
+                Cut<Cell>& best) {
   size_t begin = 0, end = n;
   while (begin < n && read.rows(lefts[begin]) < least) ++begin;
   while (end > begin && read.rows(lefts[end - 1]) + least > n_rows) --end;
-  const double most = largest_of(worth + begin, end - begin);
+  const size_t n_cuts = end - begin;
+  alignas(32) double sum[256], mass[256], worth[256];
+  for (size_t k = 0; k < n_cuts; ++k) {
+    sum[k] = read.sum(lefts[begin + k]);
+    mass[k] = read.mass(lefts[begin + k]);
+  }
+  for (size_t k = n_cuts; k % lanes != 0; ++k) sum[k] = mass[k] = 0;
+  for (size_t k = 0; k < n_cuts; k += lanes) store(worth + k, gain(load(sum + k), load(mass + k)));
+  const double most = largest_of(worth, n_cuts);
   const double equal = cut_tie * (gain.size + most);
   if (!(most > best.gain + equal) || !std::isfinite(most)) return false;
-  size_t at = begin;
+  size_t at = 0;
   while (worth[at] < most - equal) ++at;
   best.gain = most;
-  best.n_moved = at + 1;
+  best.n_moved = begin + at + 1;
   best.is_found = true;
-  best.left = lefts[at];
+  best.left = lefts[begin + at];
   return true;
 }
 
-// Both ways for missing values: on the right, and then on the left.
+// Both ways for missing values: on the right, and then on the left, where `lefts` are changed to what is there then.
 template <class Cell, class Read, class Gain>
-Cut<Cell> best_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_t n, const Cell& missing,
-                   size_t n_rows, size_t least, const Gain& gain) {
+Cut<Cell> best_cut(const Read& read, Cell* lefts, size_t n, const Cell& missing, size_t n_rows, size_t least,
+                   const Gain& gain) {
   Cut<Cell> best;
-  better_cut(read, cells, codes, n, Cell{}, n_rows, least, gain, best);
+  better_cut(read, lefts, n, n_rows, least, gain, best);
   if (read.rows(missing) == 0) {
     if (best.is_found) best.is_missing_left = 2 * read.rows(best.left) > n_rows;
     return best;
   }
-  if (better_cut(read, cells, codes, n, missing, n_rows, least, gain, best)) best.is_missing_left = true;
+  for (size_t k = 0; k < n; ++k) lefts[k] += missing;
+  if (better_cut(read, lefts, n, n_rows, least, gain, best)) best.is_missing_left = true;
   return best;
+}
+
+// The same of codes that move in their order from right to left. codes: null where all n bins move in order.
+template <class Cell, class Read, class Gain>
+Cut<Cell> best_cut(const Read& read, const Cell* cells, const uint8_t* codes, size_t n, const Cell& missing,
+                   size_t n_rows, size_t least, const Gain& gain) {
+  Cell lefts[256];
+  Cell left{};
+  for (size_t k = 0; k < n; ++k) {
+    left += cells[codes ? codes[k] : k];
+    lefts[k] = left;
+  }
+  return best_cut(read, lefts, n, missing, n_rows, least, gain);
 }
 
 // Levels with rows by what they say, in `order`; how many there are. The best set of levels is one end of this order.

@@ -14,6 +14,7 @@ namespace {
 constexpr size_t few_rows = 512;                // whose numbers stay in the nearest cache
 constexpr size_t near_codes = size_t{1} << 18;  // bytes of all codes that are near, in whatever order they are read
 constexpr size_t scan_cost = 6;                 // of a look at a cell, in cells that are added to
+constexpr size_t rows_of_walk = 4;              // that are passed while one is looked at without a walk
 constexpr size_t nowhere = ~size_t{0};
 constexpr size_t tile_rows = 1024;
 
@@ -66,6 +67,7 @@ class Grower {
         terms_(reinterpret_cast<Cell*>(rows.scratch)),
         order_(reinterpret_cast<uint32_t*>(terms_ + rows.n_rows)),
         rights_(order_ + rows.n_rows),
+        is_walked_(rows.sorted_rows != nullptr),
         histograms_(std::move(kept)) {}
 
   ~Grower() {
@@ -80,7 +82,7 @@ class Grower {
     tree_.nodes.emplace_back();
     Leaf root{0, 0, 0, rows_.n_drawn, {{}, {}, rows_.n_drawn}, nowhere, {}};
     if (packed_.is_legal() && plan_.max_leaves > 1 && can_split(root)) {
-      fill(root);
+      is_walked_ ? place_rows(root) : fill(root);
       search({&root});
     } else {
       for (size_t k = 0; k < rows_.n_drawn; ++k) order_[k] = static_cast<uint32_t>(rows_.drawn(k));
@@ -112,6 +114,16 @@ class Grower {
   void give_back(Leaf& leaf) {
     if (leaf.histogram != nowhere) free_.push_back(leaf.histogram);
     leaf.histogram = nowhere;
+  }
+
+  // The rows, what each adds to sums, and the sum of all of them.
+  void place_rows(Leaf& root) {
+    for (size_t k = 0; k < rows_.n_drawn; ++k) {
+      const size_t row = rows_.drawn(k);
+      terms_[row] = packed_.term(rows_.slope[row], rows_.curvature[row]);
+      order_[k] = static_cast<uint32_t>(row);
+      root.searched.sum += terms_[row];
+    }
   }
 
   // The rows, what each adds to histograms, and the histogram and the sum of all of them.
@@ -180,7 +192,15 @@ class Grower {
 
   size_t n_shares(size_t n_cells) const { return std::clamp<size_t>(n_cells / shared_cells, 1, crew_.n_threads()); }
 
-  bool is_few(const Leaf& leaf) const { return leaf.size() < search_.few_rows(); }
+  bool is_few(const Leaf& leaf) const { return is_walked_ || leaf.size() < search_.few_rows(); }
+
+  // A leaf of few rows, by these.
+  NewtonSplit best_by_rows(const Leaf& leaf) {
+    const uint32_t* order = order_ + leaf.begin;
+    if (is_walked_ && leaf.size() * rows_of_walk >= rows_.n_rows)
+      return search_.best_by_walk(rows_, order, leaf.searched, terms_, crew_);
+    return search_.best_by_rows(rows_.by_column, rows_.n_rows, order, terms_, leaf.searched, crew_);
+  }
 
   // Leaves of few rows by these, which leave their histograms; others by their histograms.
   void search(const std::vector<Leaf*>& leaves) {
@@ -188,8 +208,7 @@ class Grower {
     std::vector<Leaf*> by_histogram;
     for (Leaf* leaf : leaves) {
       if (is_few(*leaf)) {
-        leaf->split =
-            search_.best_by_rows(rows_.by_column, rows_.n_rows, order_ + leaf->begin, terms_, leaf->searched, crew_);
+        leaf->split = best_by_rows(*leaf);
         give_back(*leaf);
       } else {
         asked.push_back({histograms_[leaf->histogram].data(), leaf->searched});
@@ -386,6 +405,7 @@ class Grower {
   NewtonTree tree_;
   Cell* terms_;
   uint32_t *order_, *rights_;
+  bool is_walked_;
   std::vector<std::vector<Cell>> histograms_;
   size_t n_taken_ = 0;
   std::vector<size_t> free_;

@@ -18,7 +18,11 @@ struct NewtonColumns {
 // grown on, ascending; null: all of them. scratch: `newton_scratch` words per row for the call, which the caller keeps
 // from round to round: memory that is new to the process costs as much as what is written there.
 // bundled: one byte per bundle of columns that share it (bundles.hpp), or null; bundle_of: of every column.
+// sorted_rows, sorted_codes: of every column the numbers of its at most `most_sorted` rows in the order of their codes,
+// and these codes, column after column, to search by walks through them: every bin of a number then has a row, and no
+// column has a direction. Null: search by histograms.
 constexpr size_t newton_scratch = 3;
+constexpr size_t most_sorted = 256;
 struct NewtonRows {
   size_t n_rows, n_columns;
   const uint8_t *codes, *by_column;
@@ -30,6 +34,7 @@ struct NewtonRows {
   const uint8_t* bundled;
   size_t n_bundles;
   const uint32_t* bundle_of;
+  const uint8_t *sorted_rows, *sorted_codes;
   bool are_all_drawn() const { return rows == nullptr; }
   size_t drawn(size_t k) const { return rows ? rows[k] : k; }
 };

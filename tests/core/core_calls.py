@@ -1162,6 +1162,8 @@ def _(rng: Rng) -> Arguments:
     drawn = np.flatnonzero(rng.random(n) < 0.7).astype(np.uint32)
     codes = rng.integers(0, 9, size=(n, d)).astype(np.uint8)
     bundled = maybe(rng, rng.integers(0, 81, size=(n, (d + 1) // 2)).astype(np.uint8))
+    direction = maybe(rng, rng.integers(-1, 2, size=d).astype(np.int8))
+    order = maybe(rng, np.argsort(codes.T, axis=1, kind="stable")) if direction is None else None
     return {
         "codes": codes,
         "by_column": np.ascontiguousarray(codes.T),
@@ -1177,10 +1179,12 @@ def _(rng: Rng) -> Arguments:
         "min_rows_leaf": int(rng.integers(1, 4)),
         "ridge": 1.0,
         "is_best_first": bool(rng.integers(2)),
-        "direction": maybe(rng, rng.integers(-1, 2, size=d).astype(np.int8)),
+        "direction": direction,
         "scratch": np.zeros(3 * n, dtype=np.uint64),
         "bundled": bundled,
         "bundle_of": None if bundled is None else (np.arange(d) // 2).astype(np.uint32),
+        "sorted_rows": None if order is None else order.astype(np.uint8),
+        "sorted_codes": None if order is None else np.ascontiguousarray(np.take_along_axis(codes.T, order, axis=1)),
         "threads": threads(rng),
     }
 

@@ -22,7 +22,7 @@ def grown(n: int, threads: int, rows: np.ndarray | None = None, is_bundled: bool
     tree = core.grow_newton(
         codes, np.ascontiguousarray(codes.T), N_BINS, N_LEVELS, slope - slope.mean(), rng.uniform(0.5, 1.5, size=n),
         np.ones(n), rows, np.arange(len(N_BINS), dtype=np.uint32), 30, 31, 20, 0.1, True, None,
-        np.empty(3 * n, dtype=np.uint64), bundled, bundle_of, threads,
+        np.empty(3 * n, dtype=np.uint64), bundled, bundle_of, None, None, threads,
     )  # fmt: skip
     assert len(tree["left"]) == 61
     return {name: array.tobytes() for name, array in tree.items()}
