@@ -133,6 +133,7 @@ import numpy as np
 
 from certifit.data.privacy import Rule
 from certifit.data.source import Source
+from certifit.models.least_squares.inference import seen_once
 from certifit.report.answer import answer
 from certifit.report.checks import find_checks, relation_facts
 from certifit.report.facts import Fit
@@ -149,6 +150,7 @@ VERSION = 4
 
 
 @one_blas_thread
+@seen_once()
 def build(
     model: Any,
     source: Source,

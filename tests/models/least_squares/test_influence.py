@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from chunks import batches, random_cuts
 
 import certifit as cf
+from certifit.data.source import Batches, Block
+from certifit.models.least_squares.inference import seen_once
 from certifit.models.least_squares.influence import Influence
 
 sm = pytest.importorskip("statsmodels.api")
@@ -264,3 +266,28 @@ def test_wrong_calls_are_refused(rng):
         cf.Ridge(1.0).fit(X, y).influence(X, y)
     with pytest.raises(ValueError, match="k must be at least 1"):
         model.influence(X, y).most(0)
+
+
+def test_a_report_sees_a_fit_on_its_rows_once(rng: np.random.Generator) -> None:
+    X, y, _ = sample(rng)
+    passes = []
+
+    def opened() -> Any:
+        passes.append(1)
+        return [Block(X[begin : begin + 20], y[begin : begin + 20], None) for begin in range(0, len(y), 20)]
+
+    def told(model: Any) -> tuple[Any, Any, int]:
+        passes.clear()
+        errors = model.summary(source, covariance="HC3").to_dict()
+        rows = model.influence(source)
+        return errors, [getattr(rows, name).tobytes() for name in NAMES], len(passes)
+
+    source = Batches(opened, ["a", "b", "c"])
+    models = [cf.LinearRegression(fit_intercept=has).fit(source) for has in (True, False)]
+    apart = [told(model) for model in models]
+    with seen_once():
+        together = [told(model) for model in models]
+    assert [one[:2] for one in together] == [one[:2] for one in apart]
+    for seen_before, seen_anew in zip(together, apart, strict=True):
+        assert seen_before[2] <= seen_anew[2] - 2  # the matrix of the rows, and the residual
+    assert told(models[0]) == apart[0]  # nothing is remembered outside

@@ -6,6 +6,8 @@ A fitted model holds no rows. What needs them takes them again, and refuses rows
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
@@ -206,7 +208,24 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
         weights: Convention,
         redundant: Redundant = "refuse",
     ) -> _SeenFit:
-        """The fit on rows that are its own, and its inference."""
+        """The fit on rows that are its own, and its inference; inside `seen_once` one that was made before."""
+        known = _SEEN.get()
+        if known is None or not isinstance(X, Source) or y is not None or sample_weight is not None:
+            return self._seen(what, X, y, sample_weight, weights, redundant)
+        key = (id(self), id(X), weights, redundant == "refuse")
+        if key not in known:
+            known[key] = (self, X, self._seen(what, X, y, sample_weight, weights, redundant))
+        return known[key][-1]
+
+    def _seen(
+        self,
+        what: str,
+        X: UserRows,
+        y: UserTarget,
+        sample_weight: UserWeights,
+        weights: Convention,
+        redundant: Redundant,
+    ) -> _SeenFit:
         is_variance, may_drop = weights == "variance", redundant != "refuse" and bool(self.certificate_.dependent)
         if self.inference_ is None and not ((is_variance or may_drop) and self._is_determined()):
             raise ValueError(f"No {what}: {self._why_no_inference()}")
@@ -296,6 +315,22 @@ class _SeenFit:
     fit: Inference
     dropped: tuple[Dropped, ...]
     undetermined: tuple[int, ...]  # rows of the table of all columns
+
+
+_SEEN: ContextVar[dict[Any, tuple[Any, Source, _SeenFit]] | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def seen_once() -> Iterator[None]:
+    """Inside, a fit is seen on a scan once: for a report, which asks for its errors and for its influence.
+
+    For those who change neither the model nor the rows meanwhile.
+    """
+    token = _SEEN.set({})
+    try:
+        yield
+    finally:
+        _SEEN.reset(token)
 
 
 @dataclass(frozen=True)
