@@ -317,7 +317,9 @@ class _SeenFit:
     undetermined: tuple[int, ...]  # rows of the table of all columns
 
 
-_SEEN: ContextVar[dict[Any, tuple[Any, Source, _SeenFit]] | None] = ContextVar("seen", default=None)
+# by the identities of model and source, which are kept beside, so that no others take them
+_SEEN: ContextVar[dict[tuple[int, int, str, bool], tuple[object, Source, _SeenFit]] | None]
+_SEEN = ContextVar("seen", default=None)
 
 
 @contextmanager
