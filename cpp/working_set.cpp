@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -23,7 +24,10 @@ constexpr size_t patience = 3;          // rounds without a smaller gap
 class WideSolver {
  public:
   WideSolver(const WideProblem& problem, Crew& crew)
-      : crew_(crew), state_(problem, crew), subproblem_(state_.columns(), crew), in_set_(state_.columns().size(), 0) {}
+      : crew_(crew), state_(problem, crew), subproblem_(state_.columns(), crew), in_set_(state_.columns().size(), 0) {
+    all_columns_.resize(in_set_.size());
+    std::iota(all_columns_.begin(), all_columns_.end(), size_t{0});
+  }
 
   WideSolution solve(double alpha, double tol, size_t max_iter);
   double alpha_max();
@@ -50,15 +54,10 @@ class WideSolver {
   WideState state_;
   Subproblem subproblem_;
   std::vector<char> in_set_;
+  std::vector<size_t> all_columns_;
   std::vector<size_t> candidates_;  // columns outside the set that may soon belong to it
   bool more_are_likely_ = false;    // than the candidates
 };
-
-std::vector<size_t> everything(size_t n) {
-  std::vector<size_t> out(n);
-  for (size_t j = 0; j < n; ++j) out[j] = j;
-  return out;
-}
 
 // The columns that pull hardest beyond their l1, relative to their norm; the lower number first where equal.
 std::vector<size_t> WideSolver::strongest(const std::vector<size_t>& ids, size_t at_most) const {
@@ -117,7 +116,7 @@ void WideSolver::change_alpha(double alpha) {
   state_.set_alpha(alpha);
   subproblem_.set_penalties([&](size_t j) { return state_.penalty(j); });
   prune();
-  admit(everything(in_set_.size()));
+  admit(all_columns_);
   choose_candidates(threshold);
 }
 
@@ -143,10 +142,12 @@ Subproblem::Start WideSolver::start() const {
 // Far below the last alpha, a few alphas on the way lead to the support with less work than one leap.
 WideSolution WideSolver::solve(double alpha, double tol, size_t max_iter) {
   size_t sweeps = 0;
-  // largest_alpha is infinite where l1 is all but 0: the way down must begin at a number.
-  const double start = std::min({state_.alpha(), largest_alpha(), alpha * longest_way, 0x1p1000});
-  for (double way = start * first_leap; alpha < way && sweeps < max_iter; way *= leap)
-    if (alpha < leap_end * way) sweeps += descend(way, leap_tol, max_iter - sweeps).sweeps;
+  if (alpha < state_.alpha() * first_leap) {
+    // largest_alpha is infinite where l1 is all but 0: the way down must begin at a number.
+    const double start = std::min({state_.alpha(), largest_alpha(), alpha * longest_way, 0x1p1000});
+    for (double way = start * first_leap; alpha < way && sweeps < max_iter; way *= leap)
+      if (alpha < leap_end * way) sweeps += descend(way, leap_tol, max_iter - sweeps).sweeps;
+  }
   const Descent descent = descend(alpha, tol, max_iter - sweeps);
   return solution(descent, sweeps + descent.sweeps);
 }
@@ -168,7 +169,7 @@ WideSolver::Descent WideSolver::descend(double alpha, double tol, size_t max_ite
       if (gap <= allowed(tol)) return out;
       out.status = WideStatus::max_iter;
       if (out.sweeps >= max_iter) return out;
-      grew = admit(everything(in_set_.size()));
+      grew = admit(all_columns_);
       choose_candidates(candidate_share);
       out.status = WideStatus::rounding;
       if (!grew && is_still) return out;
@@ -222,7 +223,7 @@ double WideSolver::largest_alpha() const {
 
 double WideSolver::alpha_max() {
   descend(infinity, 1e-14, 100'000);  // the unpenalised columns alone
-  state_.pull(everything(in_set_.size()));
+  state_.pull(all_columns_);
   return largest_alpha();
 }
 

@@ -1,6 +1,7 @@
 #include "../working_set.hpp"
 
 #include "../weighted_descent.hpp"
+#include "../working_set/sparse_sums.hpp"
 #include "rows.hpp"
 
 namespace certifit {
@@ -86,8 +87,9 @@ struct Arguments {
       if (!v) return;
       check_size(name, v->shape(0), size);
       for (size_t i = 0; i < size; ++i)
-        check(is_legal(v->data()[i]), std::string(name) + " must be " + legal + ". Entry " + std::to_string(i) +
-                                          " is " + std::to_string(v->data()[i]) + ".");
+        if (!is_legal(v->data()[i]))
+          check(false, std::string(name) + " must be " + legal + ". Entry " + std::to_string(i) + " is " +
+                           std::to_string(v->data()[i]) + ".");
     };
     auto is_size = [](double v) { return v >= 0 && std::isfinite(v); };
     entries("y", y, n, [](double v) { return std::fabs(v) <= 1e300; }, "finite and within 1e300");
@@ -180,6 +182,29 @@ nb::tuple gap_py(nb::tuple x, Vector y, std::optional<Vector> weight, bool fit_i
   return nb::make_tuple(s.objective, s.gap, s.relative_gap);
 }
 
+nb::tuple column_sums_py(nb::tuple columns, Vector weight, int threads) {
+  const HeldColumns held(columns);
+  check(held.data.is_sparse(), "columns must be CSC");
+  check_size("weight", weight.shape(0), held.data.n_rows);
+  ColumnSums sums = run(threads, [&](Crew& crew) { return column_sums(held.data, weight.data(), crew); });
+  return nb::make_tuple(to_numpy(std::move(sums.sizes)), to_numpy(std::move(sums.sums)),
+                        to_numpy(std::move(sums.squares)));
+}
+
+nb::tuple column_residual_py(nb::tuple columns, Vector y, std::optional<Vector> weight, double scale, double y_scale,
+                             double weight_scale, Vector weights, double intercept, int threads) {
+  const HeldColumns held(columns);
+  check(held.data.is_sparse(), "columns must be CSC");
+  check_size("y", y.shape(0), held.data.n_rows);
+  if (weight) check_size("weight", weight->shape(0), held.data.n_rows);
+  check_size("weights", weights.shape(0), held.data.n_columns);
+  const ColumnTarget target{y.data(), data_of(weight), y_scale, weight_scale};
+  ResidualSums sums = run(
+      threads, [&](Crew& crew) { return column_residual(held.data, scale, target, weights.data(), intercept, crew); });
+  return nb::make_tuple(to_numpy(std::move(sums.gradient_hi)), to_numpy(std::move(sums.gradient_lo)), sums.squares_hi,
+                        sums.squares_lo, sums.magnitude);
+}
+
 nb::object weighted_step_py(nb::tuple columns, Vector curvatures, Vector slopes, Vector weights, Vector l1, Vector l2,
                             Vector lower, Vector upper, Vector units, bool fit_intercept, double tol, size_t max_sweeps,
                             int threads) {
@@ -219,6 +244,9 @@ void bind_working_set(nb::module_& m) {
   m.def("wide_lasso_gap", gap_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "fit_intercept"_a, "alpha"_a,
         "ratio"_a, "factor"_a.noconvert().none(), "lower"_a.noconvert().none(), "upper"_a.noconvert().none(),
         "columns"_a.noconvert(), "weights"_a.noconvert(), "intercept"_a, "threads"_a);
+  m.def("column_sums", column_sums_py, "columns"_a, "weight"_a.noconvert(), "threads"_a);
+  m.def("column_residual", column_residual_py, "columns"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "scale"_a,
+        "y_scale"_a, "weight_scale"_a, "weights"_a.noconvert(), "intercept"_a, "threads"_a);
   m.def("weighted_lasso_step", weighted_step_py, "columns"_a, "curvatures"_a.noconvert(), "slopes"_a.noconvert(),
         "weights"_a.noconvert(), "l1"_a.noconvert(), "l2"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
         "units"_a.noconvert(), "fit_intercept"_a, "tol"_a, "max_sweeps"_a, "threads"_a);

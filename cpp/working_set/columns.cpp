@@ -42,6 +42,19 @@ double weighted_squares(const double* x, double mean, double unit, const double*
   return ((s[0] + s[1]) + (s[2] + s[3])) + rest;
 }
 
+// sum_k values_k q[rows_k] over the entries of column j: four sums in flight.
+template <class Index>
+double sparse_dot(const ColumnData& data, const Index* rows, size_t j, const double* q) {
+  double sum[4] = {};
+  int64_t k = data.offsets[j];
+  const int64_t end = data.offsets[j + 1];
+  for (; k + 4 <= end; k += 4)
+    for (int64_t lane = 0; lane < 4; ++lane)
+      sum[lane] = multiply_add(data.values[k + lane], q[rows[k + lane]], sum[lane]);
+  for (; k < end; ++k) sum[0] = multiply_add(data.values[k], q[rows[k]], sum[0]);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 struct Survey {
   double largest = 0;  // |x_i|
   double odd = 0;      // NaN if a value is NaN or infinite
@@ -83,15 +96,6 @@ void check_values(size_t column, double largest, double odd) {
 double unit_of(double largest) { return std::exp2(std::min(-std::ilogb(largest), widest)); }
 
 }  // namespace
-
-template <class Use>
-void Columns::stored_values(size_t j, Use use) const {
-  const int64_t end = data_.offsets[j + 1];
-  if (data_.narrow)
-    for (int64_t k = data_.offsets[j]; k < end; ++k) use(static_cast<size_t>(data_.narrow[k]), data_.values[k]);
-  else
-    for (int64_t k = data_.offsets[j]; k < end; ++k) use(static_cast<size_t>(data_.wide[k]), data_.values[k]);
-}
 
 Columns::Columns(ColumnData data, const double* weight, bool fit_intercept)
     : data_(std::move(data)), is_centred_(fit_intercept) {
@@ -169,8 +173,7 @@ size_t Columns::stored() const {
 
 double Columns::pull(size_t j, const double* q, double total) const {
   if (!is_sparse()) return scale_[j] * centred_dot(data_.values + j * data_.column_stride, mean_[j], q, data_.n_rows);
-  double sum = 0;
-  stored_values(j, [&](size_t row, double x) { sum = multiply_add(x, q[row], sum); });
+  const double sum = data_.narrow ? sparse_dot(data_, data_.narrow, j, q) : sparse_dot(data_, data_.wide, j, q);
   return scale_[j] * (sum - mean_[j] * total);
 }
 

@@ -20,6 +20,16 @@ struct ColumnData {
   bool is_sparse() const { return !offsets.empty(); }
 };
 
+// use(row, value) for the stored values of sparse column j.
+template <class Use>
+void for_each_stored(const ColumnData& data, size_t j, Use use) {
+  const int64_t end = data.offsets[j + 1];
+  if (data.narrow)
+    for (int64_t k = data.offsets[j]; k < end; ++k) use(static_cast<size_t>(data.narrow[k]), data.values[k]);
+  else
+    for (int64_t k = data.offsets[j]; k < end; ++k) use(static_cast<size_t>(data.wide[k]), data.values[k]);
+}
+
 class Columns {
  public:
   Columns(ColumnData data, const double* weight, bool fit_intercept);
@@ -51,7 +61,9 @@ class Columns {
 
  private:
   template <class Use>
-  void stored_values(size_t j, Use use) const;  // use(row, value)
+  void stored_values(size_t j, Use use) const {
+    for_each_stored(data_, j, use);
+  }
   void describe_dense(size_t j);
   void describe_sparse(size_t j);
   void set_scale(size_t j, double unit, double squares);

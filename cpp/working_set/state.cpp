@@ -86,17 +86,6 @@ void WideState::set_target(const double* y) {
   for (size_t i = 0; i < y_.size(); ++i) null_objective_ += 0.5 * omega[i] * y_[i] * y_[i];
 }
 
-Penalty WideState::penalty(size_t j) const {
-  Penalty h;
-  if (base_[j] > 0) {  // alpha may be infinite
-    h.l1 = alpha_ * base_[j];
-    if (alpha_ < infinity) h.l2 = alpha_ * ridge_[j] * columns_.scale(j);
-  }
-  if (!lower_.empty()) h.lower = lower_[j];
-  if (!upper_.empty()) h.upper = upper_[j];
-  return h;
-}
-
 void WideState::set_weights(const std::vector<size_t>& ids, const std::vector<double>& weights) {
   for (size_t j : support_) weights_[j] = 0;
   support_.clear();

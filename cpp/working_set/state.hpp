@@ -13,7 +13,16 @@ class WideState {
   const Columns& columns() const { return columns_; }
   void set_alpha(double alpha) { alpha_ = alpha; }
   double alpha() const { return alpha_; }
-  Penalty penalty(size_t j) const;                  // in units of the scaled columns and of y
+  Penalty penalty(size_t j) const {  // in units of the scaled columns and of y
+    Penalty h;
+    if (base_[j] > 0) {  // alpha may be infinite
+      h.l1 = alpha_ * base_[j];
+      if (alpha_ < infinity) h.l2 = alpha_ * ridge_[j] * columns_.scale(j);
+    }
+    if (!lower_.empty()) h.lower = lower_[j];
+    if (!upper_.empty()) h.upper = upper_[j];
+    return h;
+  }
   double base(size_t j) const { return base_[j]; }  // l1 at alpha 1
   double to_user(size_t j, double weight) const { return weight * columns_.scale(j) * unit_; }
   double from_user(size_t j, double weight) const { return weight / unit_ / columns_.scale(j); }

@@ -597,6 +597,20 @@ def _(rng: Rng) -> Arguments:
     return {**problem, "alpha": 0.1, "columns": columns, "weights": 0.01 * vector(rng, len(columns)), "intercept": 0.0}
 
 
+@call("column_sums")
+def _(rng: Rng) -> Arguments:
+    columns, n, _ = _columns(rng, sparse=True)
+    return {"columns": columns, "weight": np.abs(vector(rng, n)), "threads": threads(rng)}
+
+
+@call("column_residual")
+def _(rng: Rng) -> Arguments:
+    columns, n, d = _columns(rng, sparse=True)
+    rows = {"y": vector(rng, n), "weight": maybe(rng, np.abs(vector(rng, n)))}
+    units = {"scale": 0.5, "y_scale": 2.0, "weight_scale": 1.0}
+    return {"columns": columns, **rows, **units, "weights": vector(rng, d), "intercept": 0.1, "threads": threads(rng)}
+
+
 @call("weighted_lasso_step")
 def _(rng: Rng) -> Arguments:
     columns, n, d = _columns(rng, sparse=True)

@@ -282,7 +282,8 @@ class Source:
         size = 0
         for stretch in map(_sparse, self.stretches()) if keeps_sparse else self.stretches():
             stretches.append(stretch)
-            size += stretch.X.data.nbytes if hasattr(stretch.X, "data") else 8 * stretch.n_rows * self.n_features
+            entries = getattr(stretch.X, "by_column", stretch.X)
+            size += entries.data.nbytes if hasattr(entries, "data") else 8 * stretch.n_rows * self.n_features
             if size > limit_bytes:
                 raise MemoryError(
                     f"This fit needs all rows in memory and they exceed the limit of {limit_bytes / 2**30:.3g} GiB. "

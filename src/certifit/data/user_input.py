@@ -26,6 +26,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from certifit.data.arrow import ArrowSource, frame_table, is_frame
+from certifit.data.by_column import RowsByColumn
 from certifit.data.columns import Array, Columns, plain_numbers, refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.offsets import checked_offset
@@ -415,6 +416,8 @@ def canonical(X: Any) -> Any:
         raise ValueError(f"X must have 2 dimensions. Got a sparse array with {X.ndim}.")
     if _is_canonical(X):
         return X
+    if X.format == "csc" and _is_canonical(X.T):
+        return RowsByColumn.of(X)
     if hasattr(X, "check_format"):
         try:
             X.check_format(full_check=True)
@@ -427,8 +430,6 @@ def canonical(X: Any) -> Any:
     if not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
-    elif X.format == "csc" and _is_canonical(X.T):
-        csr.by_column = X  # the same entries, for a solver that reads columns
     return csr
 
 
@@ -443,6 +444,8 @@ def _is_canonical(X: Any) -> bool:
 
 def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) -> Any:
     """X as the core can read it: a copy only for types and layouts it does not know (float16, big-endian, ...)."""
+    if isinstance(X, RowsByColumn) and not X.has_rows and X.dtype in sparse_kinds:
+        return X  # the rows that SciPy will make are as the core reads them
     if sp.issparse(X):
         is_known = X.dtype in sparse_kinds and X.data.flags.aligned
         values = X.data if is_known else X.data.astype(X.dtype if X.dtype in sparse_kinds else np.float64)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
+from certifit.data.by_column import csc
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
@@ -114,6 +116,18 @@ def residual(
     gradient = core.shifted_gradient(*sums.gradient, shift, penalty, weights)
     unit = twofold_unit(sums.n_rows)
     return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)
+
+
+def residual_by_column(
+    X: sp.csc_array, y: Array, weight: Array | None, scaling: Scaling, weights: Array, intercept: float
+) -> Residual:
+    """The statistic of rows in memory, read by sparse columns that all have one scale."""
+    s = scaling
+    hi, lo, squares, _, magnitude = core.column_residual(
+        csc(X), y, weight, float(s.scale[0]), s.y_scale, s.weight_scale, weights, intercept, n_threads()
+    )
+    gradient = core.shifted_gradient(hi, lo, s.shift, np.zeros(len(weights)), weights)
+    return Residual(gradient, float(squares), magnitude, UNIT * np.abs(gradient), twofold_unit(len(y)))
 
 
 def _of_stretch(stretch: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:

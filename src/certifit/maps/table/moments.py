@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ _WIDEST_RANGE = 1024  # whole numbers within such a range are counted one by one
 _LARGEST_WHOLE = 2.0**62  # beyond it numbers are not counted as int64
 _HASHED_LEVELS = 10_000
 _FIRST_ROWS = 64
+Pieces: TypeAlias = tuple[Array, ...]  # of each piece of rows: count, lower, upper, weight, mean, squares, fingerprint
 
 
 @dataclass(frozen=True)
@@ -85,22 +87,25 @@ class NumberMoments:
         )
 
 
-def moments(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> NumberMoments:
-    """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word per row."""
+def moments(
+    values: Array, valid: Array | None, keys: Array, weight: Array | None, pieces: Pieces | None = None
+) -> NumberMoments:
+    """Of the values of any numeric type that are valid (None: all), which are finite; keys: one word per row.
+
+    pieces: what `plain_pieces` made of them, where it is known.
+    """
     if not len(values) or (valid is not None and not valid.any()):
         return NumberMoments(counts={}, few={})
     stand_in = values[0] if valid is None else values[np.argmax(valid)]
-    plain = values.dtype == np.float64 and valid is None and weight is None
-    columns = _plain_pieces(values, keys) if plain else None
-    if columns is None:
-        pieces = [
+    pieces = pieces or plain_pieces(values, valid, keys, weight)
+    if pieces is None:
+        rows = (
             _piece(_filled(values[p], _part(valid, p), stand_in), _part(valid, p), keys[p], _part(weight, p))
             for p in _pieces(len(values))
-        ]
-        columns = np.array(pieces, dtype=object).T
-    lower, upper = columns[1].min(), columns[2].max()
-    weights, means, squares = columns[3:6].astype(np.float64)
-    total = float(weights.sum())
+        )
+        pieces = tuple(np.array(part) for part in zip(*rows, strict=True))
+    count, lowest, highest, weights, means, squares, fingerprints = pieces
+    lower, upper, total = float(lowest.min()), float(highest.max()), float(weights.sum())
     mean = _within(float((means * (weights / total)).sum()), lower, upper)
     is_whole = values.dtype.kind in "iub" or all(
         _are_whole(_filled(values[p], _part(valid, p), stand_in)) for p in _pieces(len(values))
@@ -111,7 +116,7 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
         about = float(squares.sum() + (weights * (means - mean) ** 2).sum())
     is_narrow = is_whole and upper - lower <= _WIDEST_RANGE and max(-lower, upper) < _LARGEST_WHOLE
     return NumberMoments(
-        count=int(columns[0].sum()),
+        count=int(count.sum()),
         weight=total,
         lower=lower,
         upper=upper,
@@ -121,7 +126,7 @@ def moments(values: Array, valid: Array | None, keys: Array, weight: Array | Non
         last=float(values[-1] if valid is None else values[len(valid) - 1 - np.argmax(valid[::-1])]),
         is_whole=is_whole,
         is_increasing=is_increasing,
-        fingerprint=int(columns[6].sum()) % WORD,
+        fingerprint=int(fingerprints.sum(dtype=np.uint64)),
         counts=_counted(values, valid, int(lower), int(upper)) if is_narrow else None,
         few=_few_numbers(present),
     )
@@ -169,8 +174,13 @@ def moments_of_columns(X: Array, keys: Array, weight: Array | None) -> list[Numb
     ]
 
 
-def _plain_pieces(values: Array, keys: Array) -> Array | None:
-    """What `_piece` gives of every piece, of all pieces together; None where a sum overflows."""
+def plain_pieces(values: Array, valid: Array | None, keys: Array, weight: Array | None) -> Pieces | None:
+    """What `_piece` gives of every piece, of all pieces together; None where a sum is not finite.
+
+    None too where values are not all float64 that are valid and have no weights.
+    """
+    if values.dtype != np.float64 or valid is not None or weight is not None or not len(values):
+        return None
     n_whole = len(values) // PIECE * PIECE
     parts = []
     for begin, end, length in ((0, n_whole, PIECE), (n_whole, len(values), len(values) - n_whole)):
@@ -178,18 +188,18 @@ def _plain_pieces(values: Array, keys: Array) -> Array | None:
             lines = (np.ascontiguousarray(part[begin:end]).reshape(-1, length) for part in (values, keys))
             lower, upper, mean, squares, fingerprint = core.number_facts(*lines)
             count = np.full(len(lower), length)
-            parts.append([count, lower, upper, count.astype(np.float64), mean, squares, fingerprint])
-    columns = np.array([np.concatenate(column).astype(object) for column in zip(*parts, strict=True)], dtype=object)
-    return columns if np.isfinite(columns[4].astype(np.float64)).all() else None
+            parts.append((count, lower, upper, count.astype(np.float64), mean, squares, fingerprint))
+    pieces = parts[0] if len(parts) == 1 else tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    return pieces if np.isfinite(pieces[4]).all() else None
 
 
 def _piece(
     x: Array, valid: Array | None, keys: Array, weight: Array | None
-) -> tuple[int, float, float, float, float, float, int]:
+) -> tuple[int, float, float, float, float, float, Array | np.uint64]:
     """(count, lower, upper, weight, mean, squares, fingerprint) of rows that stay in the cache."""
     count = len(x) if valid is None else int(np.count_nonzero(valid))
     if not count:
-        return 0, np.inf, -np.inf, 0.0, 0.0, 0.0, 0
+        return 0, np.inf, -np.inf, 0.0, 0.0, 0.0, np.uint64(0)
     lower, upper = float(x.min()), float(x.max())
     if valid is not None:
         weight = valid if weight is None else weight * valid
@@ -205,7 +215,7 @@ def _piece(
         if weight is not None:
             about *= weight
         squares = float(about.sum())
-    return count, lower, upper, total, mean, squares, int(_fingerprint((x + 0.0).view(np.uint64), keys))
+    return count, lower, upper, total, mean, squares, _fingerprint((x + 0.0).view(np.uint64), keys)
 
 
 def _filled(values: Array, valid: Array | None, stand_in: float) -> Array:
@@ -343,7 +353,8 @@ def _added_numbers(a: dict[int, int] | None, b: dict[int, int] | None, width: fl
 def _few_numbers(values: Array) -> dict[float, int] | None:
     """Rows of each number; None where more than FEWEST differ, which the first rows mostly show."""
     counts: dict[float, int] = {}
-    if len(np.unique(values[:_FIRST_ROWS])) > FEWEST:
+    first_rows = np.sort(values[:_FIRST_ROWS])
+    if np.count_nonzero(first_rows[1:] != first_rows[:-1]) >= FEWEST:
         return None
     while len(values):
         if len(counts) == FEWEST:

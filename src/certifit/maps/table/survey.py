@@ -32,6 +32,7 @@ from certifit.maps.table.moments import (
     levels,
     moments,
     moments_of_columns,
+    plain_pieces,
     row_keys,
 )
 from certifit.maps.table.reading import (
@@ -237,14 +238,15 @@ def _numbers(of: ColumnSurvey, column: pa.Array, rows: RowKeys) -> ColumnSurvey:
     x, valid = _values(column), _validity(column)
     used = valid
     with np.errstate(over="ignore", invalid="ignore"):
-        is_finite = x.dtype.kind != "f" or bool(np.isfinite(x.sum(dtype=np.float64)))
+        pieces = plain_pieces(x, valid, rows.key, rows.weight)
+        is_finite = pieces is not None or x.dtype.kind != "f" or bool(np.isfinite(x.sum(dtype=np.float64)))
     if not is_finite:
         infinite, number = np.isinf(x), ~np.isnan(x)
         valid = number if valid is None else number & valid
         infinite &= valid
         used = valid & ~infinite
         of = replace(of, first_infinite=int(rows.number[infinite][0]) if infinite.any() else None)
-    numbers = moments(x, used, rows.key, rows.weight)
+    numbers = moments(x, used, rows.key, rows.weight, pieces)
     return _with_gaps(replace(of, numbers={"": numbers}, **_codes(x, used, numbers)), valid, rows)
 
 

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from certifit.data.by_column import csc
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.lasso.task import GramLasso, LassoTask, PenaltyUnits, Strengths, roots
 from certifit.models.least_squares.dual import has_fewer_rows
 from certifit.models.least_squares.normal_equations import Weights, data_facts
-from certifit.runtime import core
+from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
 from certifit.statistics.moments import column_spreads, sharp_target_spread
-from certifit.statistics.residual import UNIT
+from certifit.statistics.residual import UNIT, Residual, residual_by_column
 
 MODERATE = 2.0**100
 STILL = 1e-24  # share of the square of a mean below which a variance is rounding
@@ -52,11 +53,12 @@ class ColumnLasso(LassoTask):
         self.block: Block = counted(self.all_rows)
         if self.block.y is None:
             raise ValueError("least squares needs a target")
-        self._sizes = ColumnSizes.of(self.block)
+        weight = np.ones(self.block.n_rows) if self.block.weight is None else self.block.weight
+        self._sums = self._column_sums(weight) if self._is_by_column else None
+        self._sizes = ColumnSizes.of(self.block, None if self._sums is None else self._sums[0])
         self._scaling = self._one_scale()
         self._scaling = replace(self._scaling, shift=self._shifts())
         self.y = np.ascontiguousarray(self.block.y * self._scaling.y_scale)
-        weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
         self.weight = np.ascontiguousarray(weight * self._scaling.weight_scale)
         self._sum_weight = float(self.weight.sum())
         refuse_no_weight(self._sum_weight)
@@ -74,7 +76,9 @@ class ColumnLasso(LassoTask):
     @cached_property
     def means(self) -> Array:
         """Means of the scaled columns."""
-        return np.asarray(self._scaled.T @ self.weight) / self._sum_weight
+        if not self._is_by_column:
+            return np.asarray(self._scaled.T @ self.weight) / self._sum_weight
+        return self._moments[0] / self._sum_weight
 
     @property
     def spreads(self) -> Array:
@@ -132,9 +136,9 @@ class ColumnLasso(LassoTask):
     def _scaled(self) -> Any:
         """X scaled, by columns; X itself where it lies so already."""
         X, size = self.block.X, self._scaling.scale[0]
-        if isinstance(X, Columns) or (sp.issparse(X) and self._is_full(X)):
+        if isinstance(X, Columns) or (sp.issparse(X) and not self._is_by_column):
             X = X.toarray()
-        if sp.issparse(X):
+        if self._is_by_column:
             by_column = self._by_column if size == 1 else self._by_column * size
             shift = self._scaling.shift
             if not shift.any():
@@ -147,11 +151,37 @@ class ColumnLasso(LassoTask):
     @cached_property
     def norms(self) -> Array:
         """Norms of the scaled columns, or what their largest entries allow: they only bound roundings."""
-        X = self._scaled
+        root = np.sqrt(self._sum_weight)
+        if not self._is_by_column:
+            return np.asarray(self._sizes.columns * self._scaling.scale * root)
+        return np.asarray(np.sqrt(self._moments[1]) + np.abs(self._scaling.shift) * root)
+
+    @cached_property
+    def _is_by_column(self) -> bool:
+        """Whether the columns are read as sparse ones."""
+        X = self.block.X
         if not sp.issparse(X):
-            return np.asarray(self._sizes.columns * self._scaling.scale * np.sqrt(self._sum_weight))
-        squared = sp.csc_array((X.data**2, X.indices, X.indptr), shape=X.shape)
-        return np.asarray(np.sqrt(squared.T @ self.weight) + np.abs(self._scaling.shift) * np.sqrt(self._sum_weight))
+            return False
+        return bool(getattr(X, "by_column", X).nnz <= FULL * X.shape[0] * X.shape[1])
+
+    def _column_sums(self, weight: Array) -> tuple[Array, Array, Array]:
+        """Largest sizes, weighted sums and weighted squares of the columns as they were given."""
+        sizes, sums, squares = core.column_sums(csc(self._by_column), np.ascontiguousarray(weight), n_threads())
+        return sizes, sums, squares
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        """Weighted sums and squares of the scaled columns."""
+        s = self._scaling
+        if self._sums is not None and s.scale[0] == 1 and s.weight_scale == 1 and not s.shift.any():
+            return self._sums[1:]
+        _, sums, squares = core.column_sums(csc(self._scaled), self.weight, n_threads())
+        return sums, squares
+
+    def _residual(self, weights: Array, intercept: float) -> Residual:
+        if not self._is_by_column or self.block.y is None:
+            return super()._residual(weights, intercept)
+        return residual_by_column(self._by_column, self.block.y, self.block.weight, self._scaling, weights, intercept)
 
     def null_squares(self) -> float:
         """Squares of the model without weights, scaled."""
@@ -187,19 +217,20 @@ class ColumnLasso(LassoTask):
         """Weights and intercept for scaled columns and target."""
         return self._scaling.of_state(state.coef, state.intercept)
 
-    def from_scaled(self, weights: Array, intercept: float) -> Weights:
-        """The state with these scaled weights."""
-        s = self._scaling
+    def from_scaled(self, weights: Array, intercept: float, places: Array | None = None) -> Weights:
+        """The state with these scaled weights, of all columns or of those at some places."""
+        s, coef = self._scaling, np.zeros(self.source.n_features)
+        where = slice(None) if places is None else places
         with np.errstate(over="ignore"):
-            coef = weights * s.scale / s.y_scale
-        if not np.isfinite(coef).all():
+            coef[where] = weights * s.scale[where] / s.y_scale
+        if not np.isfinite(coef[where]).all():
             name = self.source.names[int(np.flatnonzero(~np.isfinite(coef))[0])]
             raise ValueError(
                 f"The coefficient of feature {name!r} exceeds the largest float64: its values are too small. "
                 "Multiply the column by 1e200 or so, or leave it out."
             )
         if s.shift.any():
-            hi, lo = dd.dot(weights, s.shift)
+            hi, lo = dd.dot(weights, np.ascontiguousarray(s.shift[where]))
             total, error = dd.two_sum(float(intercept), -hi)
             intercept = total + (error - lo)
         return self.strengths.within(Weights(coef, float(intercept) / s.y_scale))
@@ -225,18 +256,14 @@ class ColumnLasso(LassoTask):
 
     def _shifts(self) -> Array:
         """Means of sparse columns without a zero, where subtracting them is exact; else 0: zeros stay unstored."""
-        X, shift = self.block.X, np.zeros(self.source.n_features)
-        if not (self.fit_intercept and sp.issparse(X)) or self._is_full(X):
+        shift = np.zeros(self.source.n_features)
+        if not (self.fit_intercept and self._is_by_column):
             return shift
         by_column, size = self._by_column, self._scaling.scale[0]
-        for j in np.flatnonzero(np.diff(by_column.indptr) == X.shape[0]):
+        for j in np.flatnonzero(np.diff(by_column.indptr) == self.block.n_rows):
             entries = by_column.data[by_column.indptr[j] : by_column.indptr[j + 1]] * size
             shift[j] = core.column_shifts([("dense", entries[:, None])], np.ones(1), True)[0]
         return shift
-
-    @staticmethod
-    def _is_full(X: sp.csr_array | sp.csc_array) -> bool:
-        return bool(X.nnz > FULL * X.shape[0] * X.shape[1])
 
 
 def _dense_variance(X: Array, units: Array, mean: Array, share: Array) -> Array:

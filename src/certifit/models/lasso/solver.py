@@ -17,6 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from certifit.data.by_column import csc
 from certifit.data.columns import Array
 from certifit.minimise.problem import Record, Run, check_record
 from certifit.minimise.steps import Steps, is_limited
@@ -87,12 +88,12 @@ def _report(task: LassoTask, steps: Steps, iteration: int, objective: float, gap
 
 def elastic_path(task: LassoTask, alphas: Array, tol: float, max_iter: int) -> LassoPath:
     """Solutions along alphas, any order."""
-    order = np.argsort(-alphas, kind="stable") if len(alphas) > 1 else np.arange(len(alphas))
+    order = np.argsort(-alphas, kind="stable")
     states, gaps, sweeps = _core_of(task).path(alphas[order], inner_tolerance(tol), min(max_iter, MOST_SWEEPS))
-    back = np.argsort(order) if len(alphas) > 1 else order
-    coef = np.array([state.coef for state in states]).reshape(len(alphas), task.source.n_features)
-    intercept = np.array([state.intercept for state in states])
-    return LassoPath(alphas, coef[back], intercept[back], gaps[back], tuple(task.source.names), sweeps[back])
+    back = np.argsort(order)
+    coef = np.array([states[place].coef for place in back]).reshape(len(alphas), task.source.n_features)
+    intercept = np.array([states[place].intercept for place in back])
+    return LassoPath(alphas, coef, intercept, gaps[back], tuple(task.source.names), sweeps[back])
 
 
 def alpha_max(task: LassoTask) -> float:
@@ -146,11 +147,11 @@ class ColumnCore:
     def path(self, alphas: Array, tol: float, max_iter: int) -> tuple[list[Weights], Array, Array]:
         """States, relative gaps and sweeps along decreasing alphas."""
         raw = self.raw_path(alphas, tol, max_iter)
-        states, d = [], self.task.source.n_features
+        states = []
         for begin, end, intercept in zip(raw["offsets"], raw["offsets"][1:], raw["intercepts"], strict=False):
-            weights = np.zeros(d)
-            weights[raw["columns"][begin:end]] = raw["weights"][begin:end]
-            states.append(self.task.from_scaled(weights / self.task.units, float(intercept)))
+            places = raw["columns"][begin:end]
+            weights = raw["weights"][begin:end] / self.task.units[places]
+            states.append(self.task.from_scaled(weights, float(intercept), places))
         return states, np.asarray(raw["relative_gaps"]), np.asarray(raw["iterations"])
 
     def raw_path(self, alphas: Array, tol: float, max_iter: int) -> dict[str, Array]:
@@ -174,7 +175,7 @@ class ColumnCore:
     @property
     def _rows(self) -> tuple[object, ...]:
         X = self.task.columns
-        columns = ("csc", X.data, X.indices, X.indptr, X.shape[0]) if sp.issparse(X) else ("dense", X)
+        columns = csc(X) if sp.issparse(X) else ("dense", X)
         return columns, self.task.y, self.weight, self.task.fit_intercept
 
     def _penalty(self, alphas: Array) -> tuple[Array, float, Array, Array, Array]:

@@ -210,11 +210,12 @@ class LassoTask(ABC):
     def residual_at(self, state: Weights) -> Residual:
         """The residual statistic at a state: one pass over the rows, remembered."""
         if self._last is None or not self._last[0].is_same(state):
-            weights, intercept = self.to_scaled(state)
-            none = np.zeros(len(weights))
-            at = residual(self.source, self.scaling, weights, intercept, self.scaling.shift, none)
-            self._last = (state, at)
+            self._last = (state, self._residual(*self.to_scaled(state)))
         return self._last[1]
+
+    def _residual(self, weights: Array, intercept: float) -> Residual:
+        none = np.zeros(len(weights))
+        return residual(self.source, self.scaling, weights, intercept, self.scaling.shift, none)
 
     def penalty_beyond(self, state: Weights) -> float:
         """At most what the penalty at a state is above `penalty`, of columns where a strength was kept finite."""
