@@ -3,8 +3,9 @@
     python -m benchmarks.sparse [--problems NAME ...] [--rivals NAME ...] [--repeats 3] [--quick]
     python -m benchmarks.sparse --python adelie=OTHER/bin/python --out benchmarks/results/sparse.jsonl
 
-Every rival has its own process and two threads where it can use them. Runs are interleaved and the minimum counts; a
-run beyond --cap seconds of CPU ends the rival. CPU seconds (of all threads) tell the work where the machine is busy.
+Every rival has its own process and two threads where it can use them, or as many as OMP_NUM_THREADS says. Runs are
+interleaved and the minimum counts; a run beyond --cap seconds of CPU ends the rival. CPU seconds (of all threads) tell
+the work where the machine is busy.
 The worst relative gap (gap / objective, in plain NumPy, on all rows and every alpha of the path) stands beside each
 time; TOLS are chosen so that a peer comes to 1e-6, or as near as it can.
 """

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import sys
 import time
 import warnings
@@ -23,7 +24,8 @@ import numpy as np
 from .sparse_problems import Array, Data
 from .worker import private_stdout
 
-N_FOLDS, THREADS = 10, 2
+N_FOLDS = 10
+THREADS = int(os.environ.get("OMP_NUM_THREADS", "2"))
 Chosen = tuple[Array, int]
 
 
