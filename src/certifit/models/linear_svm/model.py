@@ -14,13 +14,16 @@ from certifit.data.user_input import UserRows, UserTarget
 from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.classifier import ClassWeight, WeightedClasses
+from certifit.models.folds import EachRow, Grid, Rounds, RowFolds, Subsets, shared_work
 from certifit.models.learner import Told
 from certifit.models.linear_svm.certificate import certify
-from certifit.models.linear_svm.solver import SGD, SOLVERS, Limits, solve
+from certifit.models.linear_svm.folds import LinearPart, are_few, linear_folds
+from certifit.models.linear_svm.solver import AUTO, NEWTON, SGD, SOLVERS, Limits, solve
 from certifit.models.linear_svm.task import LinearState, LinearTask
 from certifit.models.svm.certificate import MarginCertificate
 from certifit.models.svm.slack import SLACKS
 from certifit.runtime import core, n_threads
+from certifit.statistics.cell_sums import Store
 from certifit.statistics.moments import target_sums
 
 
@@ -136,6 +139,24 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
         size = size if 0 < size < np.inf else 1.0
         total = target_sums(source).weight
         return [{"alpha": size * 10.0**power / total} for power in (1, 0, -1, -2, -3)]
+
+    def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> RowFolds | None:
+        """Fits to all training sets and alphas together where rows are few beside the columns; None: refits."""
+        if isinstance(grid, Subsets) or isinstance(rounds, EachRow) or grid.classes is None or not are_few(source):
+            return None
+        parts = []
+        for others, places in shared_work(grid.settings, ("alpha",)):
+            models = [clone(self).set_params(**(others | dict(grid.settings[place]))) for place in places]
+            for model in models:
+                model._check_parameters()
+            first = models[0]
+            is_newton = first.loss == "squared_hinge" and first.solver in (AUTO, NEWTON)
+            if not is_newton or first.basis is not None or first.class_weight is not None or first.max_time is not None:
+                return None
+            alphas = [None if model.alpha is None else float(model.alpha) for model in models]
+            flags = bool(first.fit_intercept), bool(first.standardize)
+            parts.append(LinearPart(places, alphas, *flags, float(first.tol), int(first.max_iter)))
+        return linear_folds(parts, source, rounds, len(grid.classes))
 
     def _task(self, source: Source, is_fitted: bool = False) -> LinearTask:
         return LinearTask(

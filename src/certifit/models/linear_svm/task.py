@@ -83,7 +83,7 @@ class LinearTask:
         self.alpha = 1.0 / self.sum_weight if alpha is None else float(alpha)
         self.has_intercept, self.slack = has_intercept, slack
         is_moved = has_intercept and is_centred and not sp.issparse(X)
-        mean, spread = _moments(X, share, has_intercept) if is_moved or standardize else (np.zeros(d), np.ones(d))
+        mean, spread = moments(X, share, has_intercept) if is_moved or standardize else (np.zeros(d), np.ones(d))
         self.scale: Array = spread if standardize else np.ones(d)
         self.centre: Array = mean if is_moved else np.zeros(d)
         self.X: Rows = _seen(X, self.centre, self.scale)
@@ -217,7 +217,7 @@ def _plain(X: object) -> Rows:
 
 
 @np.errstate(all="ignore")
-def _moments(X: Rows, share: Array, about_mean: bool) -> tuple[Array, Array]:
+def moments(X: Rows, share: Array, about_mean: bool) -> tuple[Array, Array]:
     """Mean and standard deviation of every column, or the root of its mean square; 1 of a constant one."""
     mean = np.asarray(share @ X)
     if isinstance(X, sp.csr_array):

@@ -1,0 +1,92 @@
+"""Linear machines on all folds together: scores are those of refits, and each is the least of its objective."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import certifit as cf
+from certifit.models.folds import Candidates, RowFolds
+from certifit.models.linear_svm.folds import Machines
+from certifit.selection.folds.engine import _refitted, offered_scores
+from certifit.selection.folds.rows import Rows
+from certifit.selection.folds.splits import rounds_of
+
+ALPHAS = (1e1, 1e-2, 1e-4)
+
+
+def table(n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """40 rows of 60 columns far from 0, some of them equal, with weights that leave some out."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(40) % n_classes
+    X = 20 + rng.normal(size=(40, 60))
+    X[:, 0] += 3 * y
+    X[35:] = X[:5]
+    return X, np.array(list("abcd"))[y], rng.integers(0, 3, 40).astype(float)
+
+
+def folds_of(model: Any, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> tuple[Rows, Any]:
+    rows = Rows.of(model, X, y, weight)
+    return rows, rounds_of(cf.Folds(3, stratify=True), rows.source, rows.labels, rows.groups)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_scores_of_rows_left_out_are_those_of_refits(n_classes: int, standardize: bool, fit_intercept: bool) -> None:
+    X, y, weight = table(n_classes)
+    model = cf.Calibrated(cf.LinearSVC(standardize=standardize, fit_intercept=fit_intercept), cv=2)
+    rows, rounds = folds_of(model, X, y, weight if fit_intercept else None)
+    grid = [{"estimator__alpha": alpha} for alpha in ALPHAS]
+    together = offered_scores(model, rows, rounds, grid, "neg_log_loss", with_rows=True)
+    refits = _refitted(model, rows, rounds, grid, "neg_log_loss", None, "folds", True)
+    assert together.validation == pytest.approx(refits.validation, abs=1e-6)
+    for one, other in zip(together.held_out, refits.held_out, strict=True):
+        assert np.array_equal(one.numbers, other.numbers)
+        assert one.values["score"] == pytest.approx(other.values["score"], abs=1e-5)
+
+
+def test_the_model_itself_is_scored_as_its_refits() -> None:
+    X, y, _ = table(3)
+    model = cf.LinearSVC()
+    rows, rounds = folds_of(model, X, y, None)
+    grid = [{"alpha": alpha} for alpha in (*ALPHAS, None)]
+    together = offered_scores(model, rows, rounds, grid, "accuracy")
+    refits = _refitted(model, rows, rounds, grid, "accuracy", None, "folds", False)
+    assert together.validation == pytest.approx(refits.validation)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"loss": "hinge"}, {"class_weight": "balanced"}, {"solver": "coordinate"}, {"max_iter": 1}]
+)
+def test_what_is_not_solved_together_is_refitted(settings: dict[str, Any]) -> None:
+    X, y, _ = table(2)
+    model = cf.LinearSVC(alpha=1e-3, **settings)
+    rows, rounds = folds_of(model, X, y, None)
+    assert not isinstance(model.folds(rows.source, rounds, Candidates([{}], rows.classes), rows.shared), RowFolds)
+
+
+def test_more_rows_than_columns_are_refitted() -> None:
+    X, y, _ = table(2)
+    rows, rounds = folds_of(cf.LinearSVC(), X[:, :20], y, None)
+    assert cf.LinearSVC().folds(rows.source, rounds, Candidates([{}], rows.classes), rows.shared) is None
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+def test_machines_end_at_the_least_of_their_objectives(has_intercept: bool) -> None:
+    """No gap is left but rounding, and none is below it where a machine has not moved."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 50))
+    y = np.sign(rng.normal(size=(6, 30)))
+    bound = rng.uniform(0.5, 2, size=(6, 30)) * 10.0 ** np.arange(-3, 3)[:, None]
+    machines = Machines(X @ X.T, y, bound, has_intercept)
+    assert (machines.gaps() > 1e-6).all()
+    machines.solve(50)
+    assert np.abs(machines.gaps()).max() < 1e-9
+    w = machines.beta @ X
+    slack = np.maximum(1 - y * (w @ X.T + machines.b[:, None]), 0)
+    assert w == pytest.approx((2 * bound * slack * y) @ X, abs=1e-9)
+    if has_intercept:
+        assert (bound * slack * y).sum(axis=1) == pytest.approx(np.zeros(6), abs=1e-9)
