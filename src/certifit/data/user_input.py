@@ -117,14 +117,14 @@ def fit_source(
     _set_offsets(model, offset=offset, exposure=exposure)
     if getattr(model, "encoder", None) is not None:
         return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
-    _refuse_targets(y)
+    refuse_targets(y)
     X, y = _checked_pair(model, X, y, y_numeric=True)
     y = plain_numbers(y)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     return Memory(_core_array(X), y, weight, _names_of(model), checked_offset(offset, exposure, len(y)))
 
 
-def _refuse_targets(y: Any) -> None:
+def refuse_targets(y: Any) -> None:
     """Targets that are no finite numbers, by row; other faults of y are found by the checks behind."""
     values = np.asarray(y)
     if values.ndim not in (1, 2) or values.dtype.kind not in "fOUT":

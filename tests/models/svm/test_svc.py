@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from margin_reference import dual, gaussian, optimum, primal
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as TheirSVC
 
 import certifit as cf
@@ -305,3 +306,11 @@ def test_rows_that_may_yet_move_are_solved_apart_and_the_fit_is_proven_with_the_
             fits.append(cf.SVC(cf.alpha_from_C(1.0, 5000), kernel=cf.kernels.Gaussian(1.0)).fit(X, y))
     assert fits[0].certificate_.holds and fits[0].certificate_.violation <= 1e-3
     assert np.array_equal(fits[0].dual_coef_, fits[1].dual_coef_)
+
+
+def test_columns_of_1e150_are_refused_without_a_warning_of_numpy():
+    t = np.arange(11) / 10
+    X, y = np.column_stack([np.ones(11), 1e150 * t**2, t**3, t**4]), [0, 1, 0, 0, 1, 0, 1, 1, 0, 1, 0]
+    with pytest.warns(ConvergenceWarning) as told:
+        model = cf.SVC(1e-12, kernel=cf.kernels.Linear()).fit(X, y)
+    assert not model.certificate_.holds and len(told) == 1

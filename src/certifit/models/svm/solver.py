@@ -324,6 +324,7 @@ def sharpen(task: MarginTask, machine: Machine, places: Array, local: Array, at:
         at.a, at.f = a, f
 
 
+@np.errstate(over="ignore", invalid="ignore")  # multipliers that leave float64 are not taken: the gap is no number
 def refreshed(task: MarginTask, machine: Machine, places: Array, a: Array, pool: Pool | None = None) -> Array:
     """f at the rows of a machine, in float64; with a pool of rows only where the certificate will want it so."""
     dual = np.bincount(machine.row, machine.sign * a, task.rows.n_points)[:, None]

@@ -35,6 +35,7 @@ from certifit.data.user_input import (
     fit_source,
     n_samples,
     refuse_nonfinite,
+    refuse_targets,
     taken,
 )
 from certifit.maps import TableEncoder, encoder_of
@@ -248,6 +249,8 @@ def checked_rows(selector: BaseEstimator, X: Any, y: Any) -> tuple[Any, Any]:
         return X, None
     if not get_tags(selector).target_tags.multi_output:
         y = column_or_1d(y, warn=True)
+    if np.asarray(y).dtype.kind == "f":
+        refuse_targets(y)
     y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_consistent_length(X, y)
     if y.ndim == 1 and len(y) > 1 and (y == y[0]).all():
