@@ -63,7 +63,8 @@ class SquaredGain {
   double total_, times_, tie_, mean_, sum_ = 0, mass_ = 0;
 };
 
-// Sums of squares of the class weights of both sides follow each row: c^2 grows by w (2 c + w).
+// Sums of squares of the class weights of both sides follow each row: c^2 grows by w (2 c + w). Those of the right are
+// added up anew whenever its weight has halved: what is rounded of them is then no more than rounding of that weight.
 class GiniGain {
  public:
   GiniGain(const RowArrays& rows, const NodeSums& node)
@@ -77,6 +78,7 @@ class GiniGain {
     right_ = node_.values;
     mass_ = on_left_ = 0;
     on_right_ = squares_;
+    due_ = node_.weight / 2;
   }
   void add(size_t row) {
     const double w = rows_.mass(row);
@@ -86,6 +88,11 @@ class GiniGain {
     l += w;
     r -= w;
     mass_ += w;
+    const double rest = node_.weight - mass_;
+    if (rest > due_) return;
+    due_ = rest / 2;
+    on_right_ = 0;
+    for (double c : right_) on_right_ += c * c;
   }
   double gain() const { return on_left_ / mass_ + on_right_ / (node_.weight - mass_) - whole_; }
   bool beats(double bar) const { return gain() > bar + tie_; }
@@ -98,7 +105,7 @@ class GiniGain {
   const RowArrays& rows_;
   const NodeSums& node_;
   std::vector<double> left_, right_;
-  double squares_ = 0, whole_ = 0, tie_ = 0, mass_ = 0, on_left_ = 0, on_right_ = 0;
+  double squares_ = 0, whole_ = 0, tie_ = 0, mass_ = 0, on_left_ = 0, on_right_ = 0, due_ = 0;
 };
 
 inline double x_log_x(double x) { return x > 0 ? x * std::log(x) : 0.0; }

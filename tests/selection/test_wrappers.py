@@ -443,7 +443,7 @@ def test_bad_rows_are_refused_in_words(rng, selection, model):
         selector.fit(X)
     with pytest.raises(ValueError, match=r"inconsistent|29"):
         selector.fit(X, y[:29])
-    with pytest.raises(ValueError, match="y contains NaN: row 3. Remove such rows"):
+    with pytest.raises(ValueError, match=r"y contains NaN: row 3\. Remove such rows"):
         selector.fit(X, np.where(np.arange(30) == 3, np.nan, y))
     with pytest.raises((ValueError, TypeError), match=r"folds need|n_splits|greater than"):
         selection(model, cv=31).fit(X, y)

@@ -199,3 +199,15 @@ def test_leaves_of_boosting_are_those_of_fractions(size, l2):
     leaf = int(np.flatnonzero(state.left == 0)[0])
     other = changed(model, "boosting_", value=nudged(state.value, leaf, 1e-9 * np.abs(y).max()))
     assert not other.certify(X, y, weight).holds
+
+
+@pytest.mark.parametrize("powers", [2, 4, 5])
+def test_decreases_of_light_sides_of_more_classes_are_those_of_their_rows(powers):
+    """A running sum of squares of the right side had the rounding of the whole, over the weight of a light side."""
+    rng = np.random.default_rng(powers)
+    for _ in range(12):
+        n = int(rng.integers(20, 60))
+        X, y = rng.normal(size=(n, 3)), rng.integers(0, 3, n)
+        weight = np.where(rng.random(n) < 0.5, 10.0**-powers, 10.0**powers)
+        model = cf.DecisionTreeClassifier(max_depth=5).fit(X, y, weight)
+        assert model.certificate_.holds, model.certificate_
