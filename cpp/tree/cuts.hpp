@@ -36,7 +36,24 @@ struct NewtonCut {
   Vec operator()(Vec left, Vec left_mass) const {
     return of_side(left, left_mass + ridge) + of_side(sum - left, mass - left_mass + ridge) - whole;
   }
+  // Not above 0 where the cut is certainly worth less than a `limit` that has the worth of the whole added: without a
+  // division, and rounded by shares of 1e-15.
+  Vec excess(Vec left, Vec left_mass, double limit) const {
+    const Vec h = left_mass + ridge, other_h = mass - left_mass + ridge, other = sum - left;
+    const Vec above = left * left * other_h + other * other * h - limit * h * other_h;
+    return (h > 0.0) & (other_h > 0.0) ? above : broadcast(1.0);
+  }
 };
+
+typedef uint64_t Words __attribute__((vector_size(32)));
+
+// Whole numbers with a sign as doubles: 32 bits each become the digits of a large power of two, which then is taken
+// off.
+inline Vec doubles_of(Words x) {
+  const Words low = (x & 0xffffffffu) | 0x4330000000000000u;  // 2^52 + the lower bits
+  const Words high = (x >> 32) ^ 0x4530000080000000u;         // 2^84 + 2^63 + the upper bits times 2^32
+  return ((Vec)high - (0x1p84 + 0x1p63 + 0x1p52)) + (Vec)low;
+}
 
 // A cut: the first `n_moved` codes go left, after `start`.
 template <class Cell>
@@ -58,14 +75,21 @@ inline double largest_of(const double* x, size_t n) {
   return most;
 }
 
+// The first of the cuts that leave `least` rows on both sides, and the one behind the last.
+template <class Cell, class Read>
+std::pair<size_t, size_t> legal_cuts(const Read& read, const Cell* lefts, size_t n, size_t n_rows, size_t least) {
+  size_t begin = 0, end = n;
+  while (begin < n && read.rows(lefts[begin]) < least) ++begin;
+  while (end > begin && read.rows(lefts[end - 1]) + least > n_rows) --end;
+  return {begin, end};
+}
+
 // Keeps the first cut that is as good as the best, if it is better than the one before. lefts: what is on the left once
 // each of n codes has moved there. n_rows: of the node; least: rows of a side.
 template <class Cell, class Read, class Gain>
 bool better_cut(const Read& read, const Cell* lefts, size_t n, size_t n_rows, size_t least, const Gain& gain,
                 Cut<Cell>& best) {
-  size_t begin = 0, end = n;
-  while (begin < n && read.rows(lefts[begin]) < least) ++begin;
-  while (end > begin && read.rows(lefts[end - 1]) + least > n_rows) --end;
+  const auto [begin, end] = legal_cuts(read, lefts, n, n_rows, least);
   const size_t n_cuts = end - begin;
   alignas(32) double sum[256], mass[256], worth[256];
   for (size_t k = 0; k < n_cuts; ++k) {

@@ -15,6 +15,9 @@ namespace certifit {
 // take to come.
 constexpr size_t shared_cells = 65536;
 
+constexpr size_t room_of_walk = 1 + 256 + lanes;
+constexpr double clear_share = 1e-9;  // of a gain and the worth of its node: far more than ties and rounding
+
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
 };
@@ -147,9 +150,12 @@ class NewtonSearch {
     for (size_t i = 0; i < leaf.n_rows; ++i) of_row[order[i]] = terms[order[i]];
     const NewtonCut gain = gain_of(leaf);
     const auto walk_some = [&](size_t block) {
-      std::array<Cell, 257> cells{};
-      for (size_t k = block * some_columns; k < std::min(n_tried, (block + 1) * some_columns); ++k)
-        best_[k] = walked(rows, columns_.tried[k], of_row.data(), leaf, gain, cells.data());
+      std::array<Cell, room_of_walk> cells{};
+      double most = 0;  // of the gains of the columns before, which others are to reach
+      for (size_t k = block * some_columns; k < std::min(n_tried, (block + 1) * some_columns); ++k) {
+        best_[k] = walked(rows, columns_.tried[k], of_row.data(), leaf, gain, most, cells.data());
+        most = std::max(most, best_[k].gain);
+      }
     };
     if (rows.n_rows * n_tried < shared_cells / 4) {
       for (size_t block = 0; block < n_blocks; ++block) walk_some(block);
@@ -214,9 +220,10 @@ class NewtonSearch {
     return best;
   }
 
-  // A column of all rows, of which those of the leaf add something. cells: room for all codes.
+  // A column of all rows, of which those of the leaf add something; no split where it certainly gains less than `most`.
+  // cells: room for all codes.
   NewtonSplit walked(const NewtonRows& rows, size_t column, const Cell* of_row, const NewtonLeaf& leaf,
-                     const NewtonCut& gain, Cell* cells) const {
+                     const NewtonCut& gain, double most, Cell* cells) const {
     const size_t n = rows.n_rows, n_bins = columns_.n_bins[column];
     const uint8_t *row = rows.sorted_rows + column * n, *code = rows.sorted_codes + column * n;
     if (columns_.is_levels(column)) {
@@ -230,9 +237,27 @@ class NewtonSearch {
       cells[code[k] + 1] = left;  // the last row of a bin leaves what is on the left of the cut behind it
     }
     const Cell missing = leaf.sum - cells[n_bins];
+    if (packed_.rows(missing) == 0 && !may_reach(cells + 1, n_bins, leaf, gain, most)) return {};
     NewtonSplit best = split_at(best_cut(packed_, cells + 1, n_bins, missing, leaf.n_rows, least_, gain));
     best.column = column;
     return best;
+  }
+
+  // Whether a cut may gain as much as `most` but for ties: nearly all columns are told from the best one without the
+  // divisions of a gain. Behind lefts there is room for a vector, whose numbers are of no meaning.
+  bool may_reach(const Cell* lefts, size_t n, const NewtonLeaf& leaf, const NewtonCut& gain, double most) const {
+    const double limit = (most + gain.whole[0]) * (1 - clear_share);
+    const auto [begin, end] = legal_cuts(packed_, lefts, n, leaf.n_rows, least_);
+    for (size_t k = begin; k < end; k += lanes) {
+      Words two, more;  // cells each: their sums and masses in turn
+      std::memcpy(&two, lefts + k, sizeof two);
+      std::memcpy(&more, lefts + k + 2, sizeof more);
+      const Words sums = __builtin_shuffle(two, more, Words{0, 4, 2, 6}),
+                  masses = __builtin_shuffle(two, more, Words{1, 5, 3, 7}) >> packed_.count_bits();
+      const Vec above = gain.excess(doubles_of(sums), doubles_of(masses), limit);
+      if (above[0] > 0 || above[1] > 0 || above[2] > 0 || above[3] > 0) return true;
+    }
+    return false;
   }
 
   NewtonCut gain_of(const NewtonLeaf& leaf) const {

@@ -171,7 +171,8 @@ def rebatched(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table
     for batch in batches:
         begin = 0
         while begin < batch.num_rows:
-            piece = batch.slice(begin, size - n_held)
+            is_whole = begin == 0 and batch.num_rows <= size - n_held
+            piece = batch if is_whole else batch.slice(begin, size - n_held)
             held.append(piece)
             n_held += piece.num_rows
             begin += piece.num_rows

@@ -154,7 +154,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def apply(self, table: pa.Table | pa.RecordBatch) -> Columns:
         """The columns of an Arrow table as segments that the compiled core reads; columns are found by name."""
         check_is_fitted(self)
-        kinds = [kind for kind in self.columns_ if kind.names_out("")]
+        kinds = [kind for kind in self.columns_ if kind.makes_columns]
         times = Counter(table.schema.names)
         if missing := [kind.name for kind in kinds if not times[kind.name]]:
             raise ValueError(f"Columns missing: {missing}. The fit used {[kind.name for kind in kinds]}.")
@@ -195,6 +195,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def coded_(self) -> dict[str, list[str]]:
         """Columns of codes by their names, and what each code stands for."""
+        if not any(isinstance(kind, Level) and kind.is_coded for kind in self.columns_):
+            return {}
         names = iter(self._names_out(None))
         made = [(kind, [next(names) for _ in kind.names_out("")]) for kind in self.columns_]
         return {columns[0]: kind.codes for kind, columns in made if isinstance(kind, Level) and kind.is_coded}
@@ -328,10 +330,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             frozenset(name for name, word in getattr(source, "readings", {}).items() if word == "month"),
         )
         kinds, more = choose(survey, settings, getattr(source, "place", "row {}".format))
-        if self.absent == "recognise":
+        if absent and self.absent == "recognise":
             gaps = dict(absent)
             kinds = [
-                kind if isinstance(kind, SetAside) else replace(kind, absent=gaps.get(kind.name)) for kind in kinds
+                replace(kind, absent=gaps[kind.name]) if kind.name in gaps and not isinstance(kind, SetAside) else kind
+                for kind in kinds
             ]
         return survey, kinds, [*notes, *more]
 
@@ -339,7 +342,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         survey, kinds, notes = self._chosen(source)
         kinds = [self._with_words(kind, source, notes) if isinstance(kind, Text) else kind for kind in kinds]
         self._refuse_references(kinds)
-        if not any(kind.names_out("") for kind in kinds):
+        if not any(kind.makes_columns for kind in kinds):
             rows = "1 sample" if survey.n_rows == 1 else f"{survey.n_rows:,} rows"
             raise ValueError(f"No column is left to fit in {rows}. {' '.join(notes)}")
         self.columns_, self.notes_ = kinds, notes
@@ -381,7 +384,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _labels(self, names: Sequence[str] | None) -> list[str] | None:
         """Names of the input columns. Those that are used may come in any order, with others beside them."""
         known = getattr(self, "feature_names_in_", None)
-        used = {kind.name for kind in self.columns_ if kind.names_out("")}
+        used = {kind.name for kind in self.columns_ if kind.makes_columns}
         if names is None or (known is not None and used <= set(names)):
             return None
         if known is not None:

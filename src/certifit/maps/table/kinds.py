@@ -57,6 +57,11 @@ class TableColumn:
         return [label + suffix for suffix in self.own_names] + ([self.mark(label)] if self.has_mark else [])
 
     @property
+    def makes_columns(self) -> bool:
+        """Whether any column is made of it."""
+        return bool(self.own_names) or self.has_mark
+
+    @property
     def has_mark(self) -> bool:
         """Whether a 0/1 column of its own marks the gaps."""
         return self.has_indicator

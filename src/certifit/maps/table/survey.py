@@ -202,7 +202,7 @@ def _heaviest(weights: ArrayLike) -> tuple[float, ...]:
 
 def _plain_numbers(arrays: Mapping[str, pa.Array], used: Array | None, rows: RowKeys) -> dict[str, ColumnSurvey]:
     """Columns of float64 without gaps, where the rows are few: together, which takes little time per column."""
-    kind = pa.float64()
+    kind, name_of_kind = pa.float64(), str(pa.float64())
     names = [name for name, array in arrays.items() if array.type == kind and not array.null_count]
     if not names or not 0 < len(rows.number) <= PIECE:
         return {}
@@ -213,9 +213,8 @@ def _plain_numbers(arrays: Mapping[str, pa.Array], used: Array | None, rows: Row
     names = [name for name, finite in zip(names, is_finite, strict=True) if finite]
     X = X if is_finite.all() else X[is_finite]
     numbers = moments_of_columns(X, rows.key, rows.weight) if names else []
-    of = ColumnSurvey(str(kind), "number")
     return {
-        name: replace(of, numbers={"": of_column}, **_codes(x, None, of_column))
+        name: ColumnSurvey(name_of_kind, "number", numbers={"": of_column}, **_codes(x, None, of_column))
         for name, x, of_column in zip(names, X, numbers, strict=True)
     }
 
@@ -367,7 +366,8 @@ def with_shares(kinds: list[TableColumn]) -> list[TableColumn]:
         if owner is None or not owner.has_indicator or kind.has_indicator or isinstance(kind, SetAside):
             raise ValueError(f"The gaps of column {kind.name!r} cannot be marked by {kind.marked_by!r}.")
         shares.setdefault(kind.marked_by, []).append(kind.name)
-    return [replace(kind, shares=tuple(shares.get(kind.name, ()))) for kind in kinds]
+    every = ((kind, tuple(shares.get(kind.name, ()))) for kind in kinds)
+    return [kind if kind.shares == of_kind else replace(kind, shares=of_kind) for kind, of_kind in every]
 
 
 def refuse_lone_gaps(kinds: Sequence[TableColumn], table: pa.Table | pa.RecordBatch) -> None:

@@ -423,7 +423,7 @@ def _stacked(parts: Sequence[HeldOut]) -> HeldOut:
 
 def units_of(numbers: Array, source: Source) -> Array:
     """What is drawn whole, rows or groups of them, numbered in the order in which the rows have it first."""
-    groups = group_keys(source) if source.first_block().group is not None else None
+    groups = group_keys(source) if source.narrow().first_block().group is not None else None
     keys = numbers if groups is None else groups[numbers]
     rows_first = np.argsort(numbers, kind="stable")
     _, first, places = np.unique(keys[rows_first], return_index=True, return_inverse=True)
