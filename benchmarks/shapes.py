@@ -1,6 +1,6 @@
 """Tables of unlike shapes: small, wide, long, and texts; through Python and through the command line.
 
-    python -m benchmarks.shapes [SHAPE ...] [--large] [--python] [--data ../shared/data] [--out FILE.jsonl]
+    python -m benchmarks.shapes [SHAPE ...] [--large] [--python] [--cap SECONDS] [--data FOLDER] [--out FILE.jsonl]
     python -m benchmarks.shapes --curves FILE.svg [--out FILE.jsonl]
 
 Through Python: one fit or search of certifit and of scikit-learn, the minimum of some turns. Through the command line:
@@ -8,7 +8,8 @@ Through Python: one fit or search of certifit and of scikit-learn, the minimum o
 scikit-learn that `certifit fit` compared, by ten folds; those that `certifit fit` stopped after some folds too. Every
 figure is of a process of its own: CPU and wall seconds, peak memory (of the command line with its imports; of Python
 without their time). --large adds 1e6 x 50, 1e7 x 20 and the CSV files of 1e6 rows. --python leaves the command line
-out: the script takes an hour on some shapes. --curves draws what `certifit fit` costs against rows, columns, classes.
+out: the script takes an hour on some shapes. --cap ends a process of the command line after so many CPU seconds, and
+its line says so. --curves draws what `certifit fit` costs against rows, columns, classes.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -268,19 +271,19 @@ def in_python(name: str, path: Path, library: str) -> Cell:
     return Cell(name, "Python", library, cpu, wall, megabytes, child.returncode, os.getloadavg()[0])
 
 
-def on_command_line(name: str, path: Path, library: str) -> Cell:
+def on_command_line(name: str, path: Path, library: str, cap: int | None = None) -> Cell:
     """`certifit fit`, or the script with the models that it compared just before."""
     shape = SHAPES[name]
     if library == OURS:
-        return command_line(name, path, shape.options)
+        return command_line(name, path, shape.options, cap)
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.shapes_script", str(path), "y", str(shape.goal)]
-    return watched(name, THEIRS, [*command, ";".join(compared(path))])
+    return watched(name, THEIRS, [*command, ";".join(compared(path))], cap)
 
 
-def command_line(name: str, path: Path, options: Sequence[str]) -> Cell:
+def command_line(name: str, path: Path, options: Sequence[str], cap: int | None = None) -> Cell:
     """`certifit fit` of a table, its report in the folder beside it."""
-    out = str(path.parent / "report")
-    return watched(name, OURS, [sys.executable, "-m", "certifit", "fit", str(path), "-t", "y", "-o", out, *options])
+    fit = [sys.executable, "-m", "certifit", "fit", str(path), "-t", "y", "-o", str(path.parent / "report")]
+    return watched(name, OURS, [*fit, *options], cap)
 
 
 def compared(path: Path) -> list[str]:
@@ -290,11 +293,16 @@ def compared(path: Path) -> list[str]:
     return [*(str(row["name"]) for row in validation["rows"]), *(name for name, is_there, _ in stopped if is_there)]
 
 
-def watched(name: str, library: str, command: Sequence[str]) -> Cell:
-    """A command of its own, with modules as an installation has them: compiled before. A first run compiles them."""
+def watched(name: str, library: str, command: Sequence[str], cap: int | None = None) -> Cell:
+    """A command of its own, with modules as an installation has them: compiled before. A first run compiles them.
+
+    cap: CPU seconds after which the system ends it.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begin = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    if cap is not None:
+        resource.prlimit(child.pid, resource.RLIMIT_CPU, (cap, cap + 1))
     _, status, usage = os.wait4(child.pid, 0)
     wall = time.perf_counter() - begin
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -304,9 +312,10 @@ def watched(name: str, library: str, command: Sequence[str]) -> Cell:
 
 def shown(cell: Cell) -> str:
     """A line of the table."""
+    end = "not done after this CPU time (--cap)" if cell.code == -signal.SIGXCPU else f"exit code {cell.code}"
     return (
         f"{cell.shape:24} {cell.way:13} {cell.library:13} CPU {cell.cpu:9.4f} s  wall {cell.wall:9.4f} s  "
-        f"{cell.megabytes:6.0f} MB  exit code {cell.code}  load {cell.load:.1f}"
+        f"{cell.megabytes:6.0f} MB  {end}  load {cell.load:.1f}"
     )
 
 
@@ -315,6 +324,7 @@ def main() -> None:
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"some of {'; '.join(SHAPES)}")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--python", action="store_true", help="through Python alone")
+    parser.add_argument("--cap", type=int, metavar="SECONDS", help="CPU seconds that a process of the command line has")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--curves", type=Path, metavar="FILE.svg", help="draw the cost against the size instead")
@@ -340,8 +350,8 @@ def main() -> None:
                 print(f"{name}: left out, {error.filename} is not there (--data).")
                 continue
             shape = SHAPES[name]
-            ways = [in_python] if shape.task is not None else []
-            ways += [on_command_line] if shape.goal is not None and not options.python else []
+            ways: list[Callable[[str, Path, str], Cell]] = [in_python] if shape.task is not None else []
+            ways += [partial(on_command_line, cap=options.cap)] if shape.goal is not None and not options.python else []
             for cell in (way(name, path, library) for way in ways for library in (OURS, THEIRS)):
                 print(shown(cell), flush=True)
                 if options.out:
