@@ -15,11 +15,11 @@ from certifit.data.source import Source
 from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Run, Solver
-from certifit.models.glm.scores import Start, check_start, start_weights
-from certifit.models.glm.solver import AUTO, solve
+from certifit.models.glm.solver import solve
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.start import AUTO, Start, check_start, start_weights
 
 
 @dataclass(frozen=True)

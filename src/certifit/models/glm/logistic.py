@@ -32,7 +32,7 @@ from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, 
 from certifit.models.gathered import is_wide
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds, sparse_alphas
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer_classes
-from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows
+from certifit.models.glm.scores import GlmModel, learn, learns_by_rows
 from certifit.models.glm.softmax_folds import softmax_folds
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.sparse_folds import sparse_folds
@@ -40,6 +40,7 @@ from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import Bounds, PenaltyFactors
+from certifit.models.start import Start
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.loss_sums import cell_targets

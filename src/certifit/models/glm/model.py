@@ -30,7 +30,7 @@ from certifit.models.estimator import Regressor
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.glm.certificate import GlmCertificate
 from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState
-from certifit.models.glm.scores import GlmModel, Start, learn, learns_by_rows
+from certifit.models.glm.scores import GlmModel, learn, learns_by_rows
 from certifit.models.glm.task import GlmTask
 from certifit.models.glm.user_penalty import user_penalty
 from certifit.models.glm.user_penalty_certificate import certify as certify_user_penalty
@@ -38,6 +38,7 @@ from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import Bounds, PenaltyFactors
+from certifit.models.start import Start
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.glm_sums import null_score

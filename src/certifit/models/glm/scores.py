@@ -1,19 +1,15 @@
 """What models of a row's score z = offset + b + x'w share: logistic regression and every generalised linear model.
 
 Models of scores that learn from rows which come in parts: `partial_fit`, for the solvers that learn row by row.
-
-Where the steps of a model of scores begin: the parameter `start`, in the units of the columns as they are.
 """
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from certifit.data.cells import Splits
@@ -40,6 +36,7 @@ from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.linear import PenaltyParameters, alpha_count
+from certifit.models.start import Start, check_start, start_weights
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 
@@ -147,48 +144,6 @@ def _seen_once(model: Any, task: GlmOrSoftmaxTask) -> GlmCertificate:
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         fault=SEEN_ONCE,
     )
-
-
-ZERO = "zero"
-Start = str | int | ArrayLike | None
-_LEGAL = "None, 'zero', a whole number >= 0 (the seed of a random start) or an array of numbers"
-
-
-def check_start(start: Start) -> None:
-    """Refuse what is no start."""
-    if start is None or (isinstance(start, str) and start == ZERO) or is_seed(start):
-        return
-    try:
-        numbers = np.asarray(start)
-    except ValueError:  # rows of unlike lengths
-        numbers = np.array(None)
-    if numbers.dtype.kind not in "iuf" or numbers.ndim == 0:
-        raise ValueError(f"start must be {_LEGAL}. Got {start!r}.")
-    if not np.isfinite(numbers).all():
-        raise ValueError("start must be finite numbers. Got NaN or infinity.")
-
-
-def is_seed(start: Start) -> bool:
-    """Whether a start is the seed of a random one."""
-    return isinstance(start, Integral) and not isinstance(start, bool) and int(start) >= 0
-
-
-def start_weights(start: Start, n_scores: int, n_columns: int, fit_intercept: bool) -> tuple[Array, Array]:
-    """Weights, scores x columns, and an intercept per score. A seed draws standard normal numbers."""
-    size = n_columns + int(fit_intercept)
-    if isinstance(start, str):
-        numbers = np.zeros((n_scores, size))
-    elif is_seed(start):
-        numbers = np.random.default_rng(int(np.asarray(start))).standard_normal((n_scores, size))
-    else:
-        numbers = np.array(start, dtype=np.float64)
-        legal = (n_scores, size) if n_scores > 1 else (size,)
-        if numbers.shape not in (legal, (n_scores, size)):
-            columns = f"{n_columns} columns" + (", then the intercept" if fit_intercept else "")
-            raise ValueError(f"start must have the shape {legal}: {columns}. Got {numbers.shape}.")
-        numbers = numbers.reshape(n_scores, size)
-    intercepts = numbers[:, -1].copy() if fit_intercept else np.zeros(n_scores)
-    return np.ascontiguousarray(numbers[:, :n_columns]), intercepts
 
 
 TOL = 1e-8

@@ -22,6 +22,7 @@ from certifit.models.glm import l1_solver, newton, softmax_solver, user_penalty
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import GlmTask, ScoreTask, StateT
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.start import AUTO
 from certifit.statistics.factor import Curvature
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
@@ -147,7 +148,6 @@ class ScoreProblem(Problem, Generic[StateT]):
         return roots[:-1], none
 
 
-AUTO = "auto"
 COORDINATE = "coordinate-descent"  # on the quadratic model of a Newton step: what an L1 penalty and bounds need
 
 

@@ -12,8 +12,6 @@ from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
 from certifit.models.glm.chosen_solver import Asked, HuberScore, Objective, by_steps, check_asked
-from certifit.models.glm.scores import Start
-from certifit.models.glm.solver import AUTO
 from certifit.models.huber.certificate import certify
 from certifit.models.huber.solver import solve
 from certifit.models.huber.task import HuberTask, HuberWeights, Rule
@@ -21,6 +19,7 @@ from certifit.models.huber.wide import huber_task
 from certifit.models.learner import Told
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
+from certifit.models.start import AUTO, Start
 from certifit.statistics.cell_sums import Store
 
 MOST_STEPS = 1_000_000

@@ -13,12 +13,12 @@ from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
 from certifit.models.folds import Grid, Rounds, Subsets, shared_work
-from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.kernel.base import KernelModel, UserKernel, kernel_of
 from certifit.models.kernel.certificate import KernelCertificate, certify
 from certifit.models.kernel.folds import KernelFolds, KernelPart
 from certifit.models.kernel.solver import solve
 from certifit.models.kernel.task import KernelRidgeTask, KernelState, dense_rows
+from certifit.models.start import Start, check_start, start_weights
 from certifit.statistics.cell_sums import Store
 
 

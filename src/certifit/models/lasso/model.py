@@ -20,7 +20,6 @@ from certifit.minimise.minimum import SOLVERS, WORDS, name_of, solver_of
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.folds import EachRow, Rounds
-from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.lasso import certificate as elastic
 from certifit.models.lasso import solver as coordinate
 from certifit.models.lasso.columns import ColumnLasso, elastic_task, works_on_columns
@@ -35,6 +34,7 @@ from certifit.models.least_squares.folds import NumberPart
 from certifit.models.least_squares.model import LeastSquaresTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import Bounds, LinearRegressor, PenaltyFactors, PenaltyParameters, alpha_count
+from certifit.models.start import Start, check_start, start_weights
 from certifit.statistics.cell_sums import Store
 
 AUTO, COORDINATE = "auto", "coordinate-descent"

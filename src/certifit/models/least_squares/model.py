@@ -11,18 +11,15 @@ from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.inference.least_squares import Inference
 from certifit.maps import Basis, UserEncoder
-from certifit.mathematics.losses.scores import Squared
 from certifit.minimise.problem import Run, Solver
 from certifit.models.certificate import Certificate
-from certifit.models.glm.chosen_solver import Asked, Objective, by_steps, check_asked
-from certifit.models.glm.scores import Start
-from certifit.models.glm.solver import AUTO
 from certifit.models.least_squares.certificate import certify, infer
 from certifit.models.least_squares.dual import DualLeastSquares, least_squares_task
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import solve
 from certifit.models.least_squares.task import LeastSquares
 from certifit.models.linear import LinearRegressor
+from certifit.models.start import AUTO, Start
 
 LeastSquaresTask: TypeAlias = LeastSquares | DualLeastSquares
 
@@ -44,15 +41,25 @@ class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
         return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())
 
     def _solve(self, task: LeastSquaresTask) -> Run[Weights]:
-        if isinstance(self.solver, str) and self.solver == AUTO:
+        if self._is_direct():
             return solve(task)
+        from certifit.mathematics.losses.scores import Squared
+        from certifit.models.glm.chosen_solver import Asked, Objective, by_steps
+
         alpha, standardize = float(task.alpha), self._is_standardised()
         squares = Objective(task.source, Squared(), alpha, bool(self.fit_intercept), standardize)
         return by_steps(squares, Asked(self.solver, self.start, float(self.tol), int(self.max_iter)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_asked(self.solver, self.start)
+        if not self._is_direct() or self.start is not None:
+            from certifit.models.glm.chosen_solver import check_asked
+
+            check_asked(self.solver, self.start)
+
+    def _is_direct(self) -> bool:
+        """Whether the equations are solved at once: what takes steps is slow to import."""
+        return isinstance(self.solver, str) and self.solver == AUTO
 
     def _keep(self, task: LeastSquaresTask, run: Run[Weights]) -> None:
         self.coef_, self.intercept_ = run.state.coef, run.state.intercept

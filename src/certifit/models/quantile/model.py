@@ -7,13 +7,13 @@ from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.certificate import Certificate
 from certifit.models.folds import Grid, Rounds
-from certifit.models.glm.scores import Start, check_start, start_weights
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.robust_covariance import RowFacts
 from certifit.models.linear import LinearRegressor
 from certifit.models.quantile.certificate import certify
 from certifit.models.quantile.solver import solve
 from certifit.models.quantile.task import QuantileTask
+from certifit.models.start import Start, check_start, start_weights
 from certifit.statistics.cell_sums import Store
 
 
