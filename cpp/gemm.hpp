@@ -1,4 +1,4 @@
-// The product of matrices of a BLAS that the caller hands over.
+// Products of matrices of a BLAS that the caller hands over.
 #pragma once
 
 namespace certifit {
@@ -7,5 +7,6 @@ namespace certifit {
 template <class T>
 using GemmOf = void (*)(char*, char*, int*, int*, int*, T*, T*, int*, T*, int*, T*, T*, int*);
 using Gemm = GemmOf<double>;
+using Syrk = void (*)(char*, char*, int*, int*, double*, double*, int*, double*, double*, int*);  // dsyrk
 
 }  // namespace certifit

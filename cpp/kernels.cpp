@@ -197,4 +197,37 @@ void multiply(GemmOf<T> gemm, MatrixOf<T> A, bool is_transposed, MatrixOf<T> B, 
 template void multiply<double>(Gemm, DenseMatrix, bool, DenseMatrix, double*, Crew&);
 template void multiply<float>(GemmOf<float>, MatrixOf<float>, bool, MatrixOf<float>, float*, Crew&);
 
+namespace {
+
+struct Products {
+  std::vector<double> values;
+
+  void add(const Products& other) {
+    for (size_t k = 0; k < values.size(); ++k) values[k] += other.values[k];
+  }
+};
+
+}  // namespace
+
+std::vector<double> inner_products(Syrk syrk, DenseMatrix A, size_t block_rows, Crew& crew) {
+  const size_t n = A.n_columns, n_blocks = n_tiles(A.n_rows, block_rows);
+  SumTree<Products> tree(n_blocks);
+  crew.for_each_block(n_blocks, [&](size_t block) {
+    if (!crew.keep_going()) return;
+    const size_t begin = block * block_rows;
+    char half = 'L', plain = 'N';
+    int size = static_cast<int>(n), terms = static_cast<int>(std::min(block_rows, A.n_rows - begin));
+    double one = 1, zero = 0;
+    Products sum{std::vector<double>(n * n)};
+    syrk(&half, &plain, &size, &terms, &one, const_cast<double*>(A.values + begin * n), &size, &zero, sum.values.data(),
+         &size);
+    tree.add(block, std::move(sum));
+  });
+  std::vector<double> out = std::move(tree.root().values);
+  out.resize(n * n);
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < i; ++j) out[i * n + j] = out[j * n + i];  // Fortran's lower half is the upper one here
+  return out;
+}
+
 }  // namespace certifit

@@ -37,4 +37,7 @@ void kernel_times(Gemm gemm, const KernelForm& form, DenseMatrix X, DenseMatrix 
 template <class T>
 void multiply(GemmOf<T> gemm, MatrixOf<T> A, bool is_transposed, MatrixOf<T> B, T* out, Crew& crew);
 
+// A'A, symmetric to the bit, from blocks of rows that are added in a tree.
+std::vector<double> inner_products(Syrk syrk, DenseMatrix A, size_t block_rows, Crew& crew);
+
 }  // namespace certifit

@@ -82,6 +82,15 @@ nb::object narrow_py(Array<T, 2> A, Array<T, 2> V, Array<int64_t, 1> bounds, Arr
                    [&](T* out) { run(threads, [&](Crew& crew) { narrow_product(a, v, groups, out, crew); }); });
 }
 
+nb::object inner_products_py(nb::capsule dsyrk, Matrix A, size_t block_rows, int threads) {
+  const Syrk syrk = syrk_of(dsyrk);
+  const DenseMatrix a = dense("A", A);
+  check(a.n_columns > 0 && block_rows > 0 && block_rows < size_t{1} << 31, "A needs a column, and blocks a row");
+  const size_t shape[2] = {a.n_columns, a.n_columns};
+  return nb::cast(
+      to_numpy<2>(run(threads, [&](Crew& crew) { return inner_products(syrk, a, block_rows, crew); }), shape));
+}
+
 }  // namespace
 
 void bind_kernels(nb::module_& m) {
@@ -89,6 +98,7 @@ void bind_kernels(nb::module_& m) {
         "Z"_a.noconvert(), "threads"_a);
   m.def("kernel_matrix_short", matrix_py<float>, "dgemm"_a, "kind"_a, "constant"_a, "degree"_a, "X"_a.noconvert(),
         "Z"_a.noconvert(), "threads"_a);
+  m.def("inner_products", inner_products_py, "dsyrk"_a, "A"_a.noconvert(), "block_rows"_a, "threads"_a);
   m.def("kernel_times", times_py, "dgemm"_a, "kind"_a, "constant"_a, "degree"_a, "X"_a.noconvert(), "Z"_a.noconvert(),
         "V"_a.noconvert(), "threads"_a);
   m.def("multiply", multiply_py<double>, "dgemm"_a, "A"_a.noconvert(), "B"_a.noconvert(), "is_transposed"_a,

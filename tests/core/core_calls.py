@@ -1256,6 +1256,15 @@ def _(rng: Rng) -> Arguments:
     return {**arguments, "V": rng.normal(size=(m, int(rng.integers(0, 4))))}
 
 
+@call("inner_products")
+def _(rng: Rng) -> Arguments:
+    from scipy.linalg import cython_blas
+
+    A = rng.normal(size=(int(rng.integers(0, 9)), int(rng.integers(1, 9))))
+    blocks = {"block_rows": int(rng.integers(1, 5)), "threads": threads(rng)}
+    return {"dsyrk": cython_blas.__pyx_capi__["dsyrk"], "A": A, **blocks}
+
+
 @call("multiply")
 def _(rng: Rng) -> Arguments:
     arguments, m = _kernel(rng)

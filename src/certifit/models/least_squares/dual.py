@@ -24,11 +24,13 @@ from certifit.runtime import core, memory_limit, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
+from certifit.statistics.inner_products import inner_products
 from certifit.statistics.remainders import column_remainders
 from certifit.statistics.residual import TINY, UNIT, Residual, residual, twofold_unit
 
 PIECE = 2048  # columns that are centred at a time
 TURNED_PIECE = 64  # columns that are copied at a time: both sides of a copy stay near the processor
+MODERATE = 2.0**100
 LEAST_BLOCK = 4096  # columns whose products are summed before sums are added, at least
 NEAR = 0.25  # share of a row's squares that is left about the mean: below it products are summed about the mean
 LARGEST_NULL_SPACE = 4_000_000  # most entries of a null space
@@ -70,8 +72,10 @@ class Turned:
 
     def gram(self, roots: Array) -> Array:
         """roots_i roots_k x_i'x_k of the scaled rows. The scale is that of all columns."""
-        n = self.n_rows
+        n, turned = self.n_rows, self.rows[0][1]
         unit, zeros = roots * self.scale[0], np.zeros(n)
+        if 1 / MODERATE < self.scale[0] < MODERATE:  # products of unscaled entries stay within float64
+            return np.asarray(inner_products(turned) * unit * unit[:, None])
         sums, _ = core.gram(self.rows, None, None, unit, zeros, 1.0, 0.0, 1.0, self._block, False, n_threads())
         return np.asarray(sums[:n, :n])
 
