@@ -284,6 +284,11 @@ class Curvature:
             reciprocal = float(values[curved][0] / values[-1]) if curved.any() else 1.0
         self.condition = float(np.sqrt(1.0 / reciprocal))
 
+    @property
+    def size(self) -> int:
+        """Of the matrix."""
+        return len(self._units)
+
     @one_blas_thread
     def solve(self, right: Array) -> Array:
         """The matrix's inverse times a vector, or columns of a matrix."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import certifit as cf
 from certifit.models.glm import newton
 from certifit.models.glm.certificate import Decrement, certify
 from certifit.models.least_squares.normal_equations import Weights
@@ -93,3 +94,11 @@ def test_the_series_and_the_closed_form_of_the_bound_meet():
         assert below == pytest.approx(above, rel=1e-5)
     assert Decrement(0.5, 0.5, 1.0).excess() == np.inf
     assert Decrement(1e-3, 0.0, 0.0).excess() == pytest.approx(5e-7, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_penalty_too_weak_to_hold_a_copy_is_no_part_of_the_proof(rng, n_classes):
+    x = rng.normal(size=3000)
+    y = np.digitize(x + rng.logistic(size=3000), [-0.5, 0.5][: n_classes - 1])
+    found = cf.LogisticRegression(alpha=1e-14).fit(np.column_stack([x, 2 * x]), y).certificate_
+    assert found.holds and found.rank == 1 and len(found.dependent) == 1

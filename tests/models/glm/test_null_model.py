@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.mathematics.losses.families import loss_of
-from certifit.models.glm.duality import null_objective
+from certifit.models.glm.points import null_objective
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.statistics.glm_sums import null_score

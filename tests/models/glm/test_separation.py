@@ -252,3 +252,10 @@ def test_a_direction_beyond_float64_ends_without_a_verdict():
         model.fit(
             X, [0, 1, 1, 1], np.array([2.1942837578932757, 2.1942837578932757, 0.9220294131946236, 2.1942837578932757])
         )
+
+
+def test_a_penalty_on_no_column_is_none_and_the_separating_direction_is_named(rng):
+    X = np.repeat([[0.0], [1.0], [2.0]], 10, axis=0) + rng.uniform(-0.3, 0.3, (30, 1))
+    for y in (np.repeat([0, 0, 1], 10), np.repeat([0, 1, 2], 10)):
+        with pytest.warns(ConvergenceWarning, match="No finite maximum of the likelihood exists"):
+            cf.LogisticRegression(alpha=1.0, penalty_factors=[0.0]).fit(X, y)

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import certifit as cf
 from certifit.data.source import Memory
+from certifit.models.glm.certificate import certify
 from certifit.models.glm.l1_solver import solve
-from certifit.models.glm.softmax_certificate import certify
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
 from certifit.models.lasso.task import Strengths
 
@@ -244,3 +244,16 @@ def test_far_states_and_small_columns_are_judged_without_a_fault_of_their_own(rn
         X[:12, :2] * [1e-160, 1.0], np.arange(12) % 3
     )
     assert model.certificate_.holds
+
+
+def test_a_bound_is_near_the_excess_of_a_moved_state(rng):
+    # From the point that a Newton step leads to: the gap of the state itself is of first order in the move.
+    X, y, weight = classes(rng)
+    s = strengths(5, alpha=0.05)
+    task = SoftmaxTask(Memory(X, y, weight), 4, s, True)
+    best = solve(task, 1000).state
+    coef = np.where(best.coef == 0, 0.0, best.coef * (1 + 1e-2 * rng.normal(size=best.coef.shape)))
+    moved = SoftmaxWeights(coef, best.intercept)
+    value = float(objective(X, y, weight, moved, s))
+    excess = value - float(objective(X, y, weight, best, s))
+    assert excess < certify(task, moved, TOL).value * value < 1.1 * excess

@@ -18,6 +18,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask
 from certifit.models.glm.task import GlmTask
 from certifit.statistics.loss_sums import At, scores_of
 from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
@@ -95,13 +96,14 @@ class NearScores:
         return bool(0 <= q < 1) and is_near
 
 
-def near_scores(task: GlmTask, point: Array) -> NearScores | None:
+def near_scores(task: GlmOrSoftmaxTask, point: Array) -> NearScores | None:
     """M near the rows at a point: one pass over the scores. None where the loss has none, or is not convex."""
-    loss = task.loss
-    if not loss.is_convex:
+    if not task.loss.is_convex:
         return None
-    if loss.concordance is not None:
-        return NearScores(loss.concordance, math.inf)
+    if task.loss.concordance is not None:
+        return NearScores(task.loss.concordance, math.inf)
+    assert isinstance(task, GlmTask)  # softmax has one
+    loss = task.loss
     ends = score_ends(task, point)
     if ends is None:
         return None

@@ -1,4 +1,4 @@
-"""The duality gap of a loss of scores with a penalty and bounds, from one pass without a Hessian.
+"""The duality gap of a loss of scores with a penalty and bounds, from passes without a Hessian.
 
 With W the sum of weights, any u in the domain of l* with sum_i w_i u_i = 0, and q = -sum_i w_i x_i u_i / W, the
 objective exceeds its minimum by at most
@@ -14,195 +14,29 @@ they lack is mended so that the price is known without another pass:
                                  |sum_i w_i l'_i| / W times the largest |x_ij|
 
 Columns without penalty and bounds ask for q_j = 0: there u = 0 is all that is tried.
+
+Of softmax u_i = q_i - e_y for chances q_i, and the bracket of a row is KL(q_i, p_i). The slopes are the chances at the
+state with the intercepts that are best, and so small a share of one distribution for all rows that the sums by class
+are right to the last digit. A share 1 - t of e_y makes u t u; KL is convex in q, and KL(e_y, p_i) is the loss.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.mathematics.penalties import ElasticPenalty
-from certifit.models.glm.concordance import score_ends
-from certifit.models.glm.task import Evaluated, GlmTask
+from certifit.models.glm.points import ClassPoint, Point, ScorePoint
 from certifit.models.lasso.certificate import Gap
-from certifit.statistics.loss_sums import Oracle, careful_loss, oracle
-from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
-from certifit.statistics.row_curvature import row_reach
+from certifit.statistics import softmax as sums
+from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
+from certifit.statistics.softmax import Mixture
 
-MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
-CANCELLED = 1e-3  # of an objective: where rounding is more, it is summed with more care
-VALUE_ERROR = 64 * UNIT  # of the value of a loss, relative to the terms that cancel in it
-
-
-@dataclass(frozen=True)
-class Base:
-    """What an excess is relative to: at most the objective, or at an exact fit to rounding the null model's."""
-
-    scale: float
-    is_exact_fit: bool
-
-
-@dataclass(frozen=True)
-class ScorePoint:
-    """The sums at a point; reach: bounds on the entries of the columns that rounding is relative to."""
-
-    task: GlmTask
-    point: Array
-    sums: Oracle
-    at: Evaluated
-    reach: Array
-
-    @staticmethod
-    def of(task: GlmTask, point: Array, hessian: bool) -> ScorePoint:
-        """One pass. A loss that is not compiled tells its curvature only with a Hessian."""
-        sums = task.sums(point, hessian or task.loss.code is None)
-        reach = task.largest if sums.largest is None else sums.largest
-        if sums.largest is None:  # such a pass takes the shift off its sums
-            reach = reach + 2 * np.append(np.abs(task.scaling.shift), 0.0)
-        return ScorePoint(task, point, sums, task.of_sums(sums, point), reach)
-
-    @property
-    def weights(self) -> Array:
-        """Without the intercept."""
-        return self.point[:-1]
-
-    @property
-    def objective(self) -> float:
-        """Loss and penalty."""
-        return self.at.value + float(self.task.penalty.l1 @ np.abs(self.weights))
-
-    @cached_property
-    def base(self) -> Base:
-        """What an excess is relative to."""
-        if not getattr(self.task.loss, "is_nonnegative", True):  # a loss of the user's own
-            return Base(max(abs(self.objective), TINY), False)
-        if not (np.isfinite(self.objective) and self.is_legal):
-            return Base(np.inf, False)
-        low, high = self.objective_bounds
-        # What no null model exceeds comes first: it costs no pass.
-        if is_exact_fit(low, self.task.most_null):
-            null = null_objective(self.task)
-            if is_exact_fit(high, null):
-                return Base(null, True)
-        return Base(max(low, TINY), False)
-
-    @property
-    def scale(self) -> float:
-        """What an excess is relative to."""
-        return self.base.scale
-
-    @cached_property
-    def objective_bounds(self) -> tuple[float, float]:
-        """On the objective. Where terms cancel in it the losses are summed once more, in formulas where they do not."""
-        error = self.objective_error
-        if error <= CANCELLED * self.objective:
-            return self.objective - error, self.objective + error
-        low, high = careful_loss(self.task.source, self.task.at(self.point), self.score_error)
-        penalty = self.penalty_value
-        total = self.task.sum_weight
-        return low / total + penalty * (1 - MATRIX_ERROR), high / total + penalty * (1 + MATRIX_ERROR)
-
-    @property
-    def penalty_value(self) -> float:
-        """What the objective has beside the loss: as a difference of the two it would have the rounding of the loss."""
-        squares = float(self.task.l2 * self.point @ self.point) / 2
-        return squares + float(self.task.penalty.l1 @ np.abs(self.weights))
-
-    @property
-    def is_feasible(self) -> bool:
-        """Within the bounds, with a finite objective."""
-        penalty, w = self.task.penalty, self.weights
-        return bool(((w >= penalty.lower) & (w <= penalty.upper)).all()) and bool(np.isfinite(self.objective))
-
-    @property
-    def slope(self) -> float:
-        """Mean of |l'|."""
-        return self.sums.slopes / self.task.sum_weight
-
-    @property
-    def curved(self) -> float:
-        """Mean of l''."""
-        return self.sums.curvatures / self.task.sum_weight
-
-    @cached_property
-    def is_legal(self) -> bool:
-        """Whether the link takes every score whatever its rounding: one beyond the end of a link has no mean."""
-        least, most = getattr(self.task.loss, "scores", (-np.inf, np.inf))
-        if np.isinf(least) and np.isinf(most):
-            return True
-        low, high = score_ends(self.task, self.point) or (least, most)
-        return bool(low - self.score_error >= least and high + self.score_error <= most)
-
-    @cached_property
-    def score_error(self) -> float:
-        """Rounding of a score: a column without a weight adds none, and rows of many columns have few entries each."""
-        count, size = int(np.count_nonzero(self.point)), float(self.reach @ np.abs(self.point))
-        if count > MOST_TERMS:
-            rows = row_reach(self.task.source, self.task.scaling, self.weights)
-            if rows.size < size:
-                count, size = rows.n_entries + 1, rows.size * (1 + 1e-6) + abs(float(self.point[-1]))
-        return (count + 4) * UNIT * (size + self.task.largest_offset)
-
-    @property
-    def gradient_error(self) -> Array:
-        """Rounding of the entries of the gradient."""
-        slope, curved = self.slope, self.curved
-        each = MATRIX_ERROR * slope + 8 * UNIT * (curved + self.task.loss.cancelled(self.task.targets.mean) + slope)
-        rounding = 4 * UNIT * (np.abs(self.at.gradient) + self.task.l2 * np.abs(self.point))
-        return np.asarray(self.reach * (each + self.score_error * curved) + rounding)
-
-    @property
-    def value_error(self) -> float:
-        """Rounding of the mean loss in its terms of the size of y (1 + |z|), which cancel."""
-        scores = float(self.reach @ np.abs(self.point)) + self.task.largest_offset
-        return VALUE_ERROR * self.task.loss.cancelled(self.task.targets.mean) * (1 + scores)
-
-    @property
-    def most_loss(self) -> float:
-        """At least the mean loss, which is >= 0 but for rounding."""
-        return max(self.at.loss, 0.0) * (1 + MATRIX_ERROR) + self.value_error
-
-    @property
-    def objective_error(self) -> float:
-        """Rounding of the objective."""
-        return MATRIX_ERROR * abs(self.objective) + self.slope * self.score_error + self.value_error
-
-
-NULL_ERRORS = (1e-9, 1e-6, 1e-3)  # of the best constant, relative to it and to 1
-
-
-def null_objective(task: GlmTask) -> float:
-    """At most that of the best constant; 0 where none is legal, or known to be near the best: then no fit is exact.
-
-    A constant is no further than t from the best one if the slopes at t below and above it have opposite signs, by
-    more than rounding. A loss that is not convex has no such proof, and no certificate that is more than an estimate.
-    """
-    point = task.null_point
-    if not np.isfinite(point[-1]):
-        return 0.0
-    off = 0.0
-    if task.fit_intercept and task.source.view.has_offset and task.loss.is_convex:
-        errors = (error * max(abs(point[-1]), 1.0) for error in NULL_ERRORS)
-        off = next((t for t in errors if _is_between(task, float(point[-1]), t)), np.inf)
-    value = careful_loss(task.source, task.at(point), off)[0] / task.sum_weight if np.isfinite(off) else 0.0
-    return value if np.isfinite(value) else 0.0
-
-
-def _is_between(task: GlmTask, constant: float, off: float) -> bool:
-    """Whether the best constant is no further than `off` from this one."""
-    below, above = (_constant_slope(task, at) for at in (constant - off, constant + off))
-    return below[0] < -below[1] and above[0] > above[1]
-
-
-def _constant_slope(task: GlmTask, constant: float) -> tuple[float, float]:
-    """The slope of the loss along a constant, and its rounding."""
-    point = np.append(np.zeros(task.size - 1), constant)
-    sums = oracle(task.source, task.at(point), task.loss.code is None)
-    at = ScorePoint(task, point, sums, task.of_sums(sums, point), np.append(np.zeros(task.size - 1), 1.0))
-    return float(at.at.gradient[-1]), float(at.gradient_error[-1])
+INTERCEPT_STEPS = 6
+SAFETY = 1e-6  # of a divergence, for its logarithms
+SHARE_OF_TOL = 1e-3  # of the tolerance that may go to class sums that are not right yet
 
 
 @dataclass(frozen=True)
@@ -212,26 +46,23 @@ class Dual:
     q: Array
     error: Array
     rows: float
+    rounding: float = 0.0  # of the brackets
 
 
-def score_gap(at: ScorePoint) -> Gap:
-    """The gap at a point."""
+def duality_gap(at: Point, aim: float) -> Gap:
+    """The gap at a point. aim: an absolute gap that is enough."""
     if not at.is_feasible:
         return Gap(np.inf, 0.0, at.objective, 1.0)
     # u = 0: losses are not negative, but for rounding.
     nothing = Gap(max(at.objective, 0.0), at.objective_error, at.objective, at.scale, at.base.is_exact_fit)
-    dual = _dual(at)
+    dual = _dual(at, aim)
     if dual is None:
         return nothing
-    value, rounding = dual_gap(at.task.penalty, at.weights, dual, at.most_loss)
+    share = at.task.penalty.finite_share(dual.q, dual.error)
+    brackets, rounding = at.task.penalty.gap(at.weights, share * dual.q, share * dual.error)
+    value = share * dual.rows + (1 - share) * at.most_loss + brackets + at.common
+    rounding += share * dual.rounding
     return better(nothing, Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit))
-
-
-def dual_gap(penalty: ElasticPenalty, w: Array, dual: Dual, most_loss: float) -> tuple[float, float]:
-    """The gap of weights and a dual point, scaled into the domains of penalties with l1; what rounding may add."""
-    share = penalty.finite_share(dual.q, dual.error)
-    brackets, rounding = penalty.gap(w, share * dual.q, share * dual.error)
-    return share * dual.rows + (1 - share) * most_loss + brackets, rounding
 
 
 def better(first: Gap, second: Gap) -> Gap:
@@ -239,9 +70,14 @@ def better(first: Gap, second: Gap) -> Gap:
     return second if second.relative < first.relative else first  # never a NaN
 
 
-def _dual(at: ScorePoint) -> Dual | None:
+def _dual(at: Point, aim: float) -> Dual | None:
     """A feasible point but for the domains of penalties with l1; None where none is known."""
-    return None if without_penalty(at.task.penalty).any() else dual_slopes(at)
+    if without_penalty(at.task.penalty).any():
+        return None
+    if isinstance(at, ClassPoint):
+        return _dual_chances(at, aim)
+    assert isinstance(at, ScorePoint)
+    return dual_slopes(at)
 
 
 def without_penalty(penalty: ElasticPenalty) -> Array:
@@ -261,3 +97,54 @@ def dual_slopes(at: ScorePoint) -> Dual | None:
     if not level <= heavier:
         return None
     return Dual(-gradient[:-1], error[:-1] + level * at.reach[:-1], level / max(heavier, TINY) * at.most_loss)
+
+
+def _dual_chances(at: ClassPoint, aim: float) -> Dual | None:
+    """Chances with the sums of the classes; None where those of the state overflow."""
+    task, state = at.task, at.point.reshape(at.task.shape)
+    total, classes = task.sum_weight, task.shares
+    lift, off = _best_lift(at, aim)
+    if not np.isfinite(off).all():
+        return None
+    # (1 - s) p + s mix has the sums of the classes for mix = shares - (1 - s) / s off, >= 0 from this s on.
+    above = np.maximum(off, 0.0)  # a class that no row has a chance of is off by all of its share, below
+    share = float(np.max(above / (classes + above)))
+    mix = classes if share == 0 else np.maximum(classes - (1 - share) / share * off, 0.0)
+    divergence, moments, _ = sums.dual(task.source, task.scaling, state, Mixture(lift, mix / mix.sum(), share))
+    divergence /= total
+    # Sums by class are off by their rounding: a further share of some mix makes them right.
+    left = np.abs(moments[-1] / total) if task.fit_intercept else np.zeros(len(classes))
+    slack = float(np.max((left + 4 * MATRIX_ERROR * classes) / classes)) if task.fit_intercept else 0.0
+    moved = at.score_error
+    far = 2 * moved / UNIT / (len(state) + 4) + float(np.ptp(lift)) + np.log(len(classes))  # most of -log p
+    rounding = SAFETY * divergence + np.sqrt(2 * divergence) * 2 * moved + 2 * moved * moved + slack * (far + 2)
+    rounding += 16 * UNIT * far * UNIT
+    error = at.reach[:-1, None] * (2 * classes + left) * (4 * MATRIX_ERROR + slack)
+    return Dual(-(moments[:-1] / total).ravel(), error.ravel(), divergence, float(rounding))
+
+
+def _best_lift(at: ClassPoint, aim: float) -> tuple[Array, Array]:
+    """What to add to the intercepts so that the chances sum to the classes' weights, and by what they still do not."""
+    task, state = at.task, at.point.reshape(at.task.shape)
+    n_classes, total = task.n_classes, task.sum_weight
+    lift = np.zeros(n_classes)
+    if not task.fit_intercept:
+        return lift, lift
+    off = at.at.gradient.reshape(task.shape)[-1]
+    if np.max(np.abs(off) / task.shares) <= SHARE_OF_TOL * aim:
+        return lift, off
+    best = (float(np.abs(off).max()), lift, off)
+    for _ in range(INTERCEPT_STEPS):
+        _, moments, curvature = sums.dual(task.source, task.scaling, state, Mixture(lift, task.shares, 0.0))
+        off = moments[-1] / total
+        size = float(np.abs(off).max())
+        if size < best[0]:
+            best = (size, lift, off)
+        elif lift.any():
+            break
+        if np.max(np.abs(off) / task.shares) <= SHARE_OF_TOL * aim:
+            break
+        # Chances do not change with a common lift; 11' makes the matrix definite.
+        matrix = curvature / total + np.full((n_classes, n_classes), float(np.trace(curvature)) / total / n_classes)
+        lift = lift - np.linalg.lstsq(matrix, off, rcond=None)[0]
+    return best[1], best[2]

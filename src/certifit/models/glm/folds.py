@@ -29,8 +29,8 @@ from certifit.models.folds import (
     shared_work,
 )
 from certifit.models.glm.fold_solver import FoldLosses, common_start, fits_in_memory, fold_fits, path_of_each
-from certifit.models.glm.information import GlmOrSoftmaxTask
 from certifit.models.glm.l1_solver import is_wide
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.statistics.moments import ColumnMoments

@@ -24,12 +24,10 @@ from certifit.mathematics.losses.scores import ScoreLoss
 from certifit.minimise.problem import Run, Solver
 from certifit.models.estimator import TaskEstimator
 from certifit.models.glm.certificate import GlmCertificate, certify
-from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer, n_scores, robust, with_likelihood
-from certifit.models.glm.softmax_certificate import certify as certify_classes
-from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.information import infer, n_scores, robust, with_likelihood
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.solver import solve
 from certifit.models.glm.task import GlmTask, ScoreTask
-from certifit.models.lasso.task import Strengths
 from certifit.models.least_squares.certificate import determined
 from certifit.models.least_squares.inference import (
     NEEDS_ROWS,
@@ -202,7 +200,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         task, state, tolerance = self._task_on(X, y, **roles), self._state(), self.certificate_.tolerance
         refuse_other_facts(task.facts(), self.data_)
-        certificate = certified(task, state, tolerance)
+        certificate = certify(task, state, tolerance)
         if not certificate.value <= max(SAME_ROWS, 2 * self.certificate_.value):
             raise ValueError(
                 "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
@@ -215,7 +213,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~is_known).tolist())
             task = _without(task)
             state = solved(task, "auto", tolerance, MOST_STEPS).state
-            certificate = certified(task, state, tolerance)
+            certificate = certify(task, state, tolerance)
         fit = self._infer(task, state)
         if fit is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
@@ -311,10 +309,7 @@ def _without(task: GlmOrSoftmaxTask) -> GlmOrSoftmaxTask:
     first = int(task.fit_intercept)
     places = tuple(int(place) - first for place in task.columns.factor.kept if place >= first)
     kept = KeptColumns(tuple(task.source.names[place] for place in places), places)
-    free, rows = Strengths.plain(0.0, len(places)), task.source.through(kept)
-    if isinstance(task, SoftmaxTask):
-        return SoftmaxTask(rows, task.n_classes, free, task.fit_intercept)
-    return GlmTask(rows, task.loss, free, task.fit_intercept)
+    return task.without_penalty(task.source.through(kept))
 
 
 def solved(
@@ -328,15 +323,6 @@ def solved(
     """The minimiser by a solver, or by the one that suits the task."""
     of_any: ScoreTask[Any] = task
     return solve(of_any, solver, tol, max_iter, step_tol, start)
-
-
-def certified(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCertificate:
-    """How far the objective at the state can be above its minimum."""
-    if isinstance(task, SoftmaxTask):
-        assert isinstance(state, SoftmaxWeights)
-        return certify_classes(task, state, tolerance)
-    assert isinstance(state, Weights)
-    return certify(task, state, tolerance)
 
 
 def _named(

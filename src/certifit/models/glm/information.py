@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.inference.glm import GlmInference, Kind, Multinomial
 from certifit.mathematics.families.responses import Response, Tweedie
-from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState, SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.task import GlmTask
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as class_sums
 from certifit.statistics.factor import Curvature
 from certifit.statistics.glm_sums import Fit, fit_sums, likelihood_sum, sandwich_sums
-
-GlmOrSoftmaxTask: TypeAlias = GlmTask | SoftmaxTask
-GlmState: TypeAlias = Weights | SoftmaxWeights
 
 
 def n_scores(task: GlmOrSoftmaxTask) -> int:

@@ -36,7 +36,8 @@ from certifit.models.glm.newton import (
     patience,
     sampled,
 )
-from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask, SomeColumns, StateT
+from certifit.models.glm.some_columns import SomeColumns
+from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask, StateT
 from certifit.models.lasso.solver import INNER_SHARE, LassoPath
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.residual import TINY

@@ -31,10 +31,10 @@ from certifit.models.discriminant.folds import present, trained_classes
 from certifit.models.folds import ClassState, EachRow, FoldStates, FoldWeights, Grid, Rounds
 from certifit.models.gathered import is_wide
 from certifit.models.glm.folds import default_alphas, ridge_alphas, score_folds, sparse_alphas
-from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState, infer_classes
+from certifit.models.glm.information import infer_classes
 from certifit.models.glm.scores import GlmModel, learn, learns_by_rows
 from certifit.models.glm.softmax_folds import softmax_folds
-from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState, SoftmaxTask, SoftmaxWeights
 from certifit.models.glm.sparse_folds import sparse_folds
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.learner import Told

@@ -29,8 +29,8 @@ from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.glm.certificate import GlmCertificate
-from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.scores import GlmModel, learn, learns_by_rows
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.task import GlmTask
 from certifit.models.glm.user_penalty import user_penalty
 from certifit.models.glm.user_penalty_certificate import certify as certify_user_penalty

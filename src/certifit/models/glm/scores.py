@@ -25,11 +25,11 @@ from certifit.minimise.steps import full_row
 from certifit.minimise.stochastic import SGD
 from certifit.models.folds import EachRow, FoldStates, FoldWeights, Grid, MeanState, Rounds, RowState
 from certifit.models.gathered import row_count
-from certifit.models.glm.certificate import CLAIM, GlmCertificate
+from certifit.models.glm.certificate import CLAIM, GlmCertificate, certify
 from certifit.models.glm.folds import default_alphas, score_folds
-from certifit.models.glm.inference import GlmInferenceMethods, certified, solved
-from certifit.models.glm.information import GlmOrSoftmaxTask, GlmState
+from certifit.models.glm.inference import GlmInferenceMethods, solved
 from certifit.models.glm.l1_solver import alpha_max, solve_path
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.solver import check_solver, is_stochastic
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
@@ -228,7 +228,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         self.coef_, self.intercept_ = state.coef, state.intercept
 
     def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
-        return certified(task, state, self._tolerance())
+        return certify(task, state, self._tolerance())
 
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._prove(task, run)

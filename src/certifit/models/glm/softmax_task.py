@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from certifit.data.columns import Array
 from certifit.data.source import Source
-from certifit.models.glm.task import Evaluated, ScoreTask
+from certifit.models.glm.task import Evaluated, GlmTask, ScoreTask
 from certifit.models.lasso.task import Strengths
+from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
 from certifit.statistics import softmax as sums
 from certifit.statistics.factor import hold_intercepts
 from certifit.statistics.gram import Scaling
+from certifit.statistics.residual import UNIT
 
 LITTLE = 1e-8  # of the curvature of a column: what directions common to all classes are given where there are kinks
 
@@ -44,6 +47,8 @@ class ClassLoss:
     """-log p_y(z), p the softmax of the scores of a row; y is the code of its class."""
 
     smoothness = 0.5  # diag(p) - pp' has no larger eigenvalue: half of sum_ij p_i p_j (v_i - v_j)^2
+    concordance = 2.0  # along a line the curvature changes as fast as two scores move apart, M of each score
+    is_convex, is_piecewise = True, False
 
     def slope(self, y: Array, z: Array) -> Array:
         """p - 1 at the class of the row."""
@@ -59,7 +64,7 @@ class SoftmaxTask(ScoreTask[SoftmaxWeights]):
     penalty: strengths; or the alpha of squares, None being 1 / sum of weights.
     """
 
-    loss = ClassLoss()
+    loss: ClassLoss = ClassLoss()
 
     def __init__(
         self,
@@ -187,6 +192,31 @@ class SoftmaxTask(ScoreTask[SoftmaxWeights]):
         """Inverse of `to_state`."""
         return self.from_user_units(state.coef, state.intercept)
 
+    def state_of(self, coef: Array, intercept: Array) -> SoftmaxWeights:
+        """Weights, classes x columns, and the intercepts."""
+        return SoftmaxWeights(coef, intercept)
+
+    def centred(self, point: Array) -> tuple[Array, float]:
+        """The point about the mean of the classes, and what that mean costs: it changes no chance, only squares."""
+        at = point.reshape(self.shape)
+        mean = at.mean(axis=1, keepdims=True)
+        cost = float(self.n_classes / 2 * (self.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
+        return (at - mean).ravel(), cost
+
+    def without_penalty(self, source: Source) -> SoftmaxTask:
+        """The same of other columns of the rows."""
+        return SoftmaxTask(source, self.n_classes, 0.0, self.fit_intercept)
+
+    @property
+    def n_rows(self) -> int:
+        """That have a weight."""
+        return self.labels[1]
+
+    @property
+    def null_intercepts(self) -> Array:
+        """Those of the null model, but for what the classes have in common."""
+        return np.log(self.shares)
+
     def of_targets(self) -> dict[str, object]:
         """The number of classes and their weights."""
         return {"n_scores": self.n_scores, "_labels": self._labels}
@@ -198,3 +228,7 @@ class SoftmaxTask(ScoreTask[SoftmaxWeights]):
         mean = float(weights @ codes / weights.sum())
         spread = float(np.sqrt(weights @ np.square(codes - mean) / weights.sum()))
         return {"n_rows": n_rows, "sum_weight": float(weights.sum()), "target_mean": mean, "target_sd": spread}
+
+
+GlmOrSoftmaxTask: TypeAlias = GlmTask | SoftmaxTask
+GlmState: TypeAlias = Weights | SoftmaxWeights

@@ -15,12 +15,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import entr
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Columns
-from certifit.data.source import Block, Memory, Source, join
+from certifit.data.columns import Array
+from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.losses.families import ResponseLoss
 from certifit.mathematics.losses.scores import ScoreLoss
@@ -90,6 +89,18 @@ class ScoreTask(ABC, Generic[StateT]):
     @abstractmethod
     def to_point(self, state: StateT) -> Array:
         """Inverse of `to_state`."""
+
+    @abstractmethod
+    def state_of(self, coef: Array, intercept: Array) -> StateT:
+        """Weights, scores x columns, and an intercept per score as a state."""
+
+    @abstractmethod
+    def without_penalty(self, source: Source) -> Self:
+        """The same of other columns of the rows."""
+
+    def centred(self, point: Array) -> tuple[Array, float]:
+        """The point without what changes no score's meaning, and what that costs: of one score nothing is."""
+        return point, 0.0
 
     @abstractmethod
     def facts(self) -> dict[str, float]:
@@ -391,6 +402,24 @@ class GlmTask(ScoreTask[Weights]):
         """Inverse of `to_state`."""
         return self.from_user_units(state.coef[None], np.array([state.intercept]))
 
+    def state_of(self, coef: Array, intercept: Array) -> Weights:
+        """Weights and an intercept."""
+        return Weights(coef[0], float(intercept[0]))
+
+    def without_penalty(self, source: Source) -> GlmTask:
+        """The same of other columns of the rows."""
+        return GlmTask(source, self.loss, Strengths.plain(0.0, source.n_features), self.fit_intercept)
+
+    @property
+    def n_rows(self) -> int:
+        """That have a weight."""
+        return self.targets.n_rows
+
+    @property
+    def null_intercepts(self) -> Array:
+        """That of the null model, but for the spread of offsets."""
+        return np.array([self.loss.score(self.targets.mean) - self.targets.mean_offset])
+
     def facts(self) -> dict[str, float]:
         """What is remembered of the data."""
         t = self.targets
@@ -425,75 +454,3 @@ def _entropies(run: Block) -> float:
 
 def _largest_offset(run: Block) -> float:
     return 0.0 if run.offset is None else float(np.abs(run.offset).max(initial=0.0))
-
-
-# A generalised linear model on some of its columns, gathered in memory.
-
-
-TaskT = TypeVar("TaskT", bound="ScoreTask[Weights] | ScoreTask[SoftmaxWeights]")
-
-
-class SomeColumns(Generic[TaskT]):
-    """Makes of a task the same with fewer columns."""
-
-    def __init__(self, task: TaskT) -> None:
-        self.task = task
-
-    def taken(self, columns: Array, alpha: float) -> TaskT:
-        """The task on some columns, in the units of the whole, with an alpha."""
-        block = self._block(columns)
-        names = [self.task.source.names[j] for j in columns]
-        return _like(self.task, Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
-
-    def sparse(self, columns: Array, alpha: float) -> tuple[GlmTask, sp.csc_array, Block] | None:
-        """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse.
-
-        None of several scores too, whose steps are those of a Hessian.
-        """
-        if self._by_column is None or not isinstance(self.task, GlmTask):
-            return None
-        X = self._by_column[:, columns]
-        return _like(self.task, self.task.source, columns, alpha), X, self._only_run
-
-    def _block(self, columns: Array) -> Block:
-        if self._by_column is not None:
-            X = sp.csr_array(self._by_column[:, columns])
-            return replace(self._only_run, X=X)
-        return join(list(self.task.source.map(partial(_taken, columns=columns))))
-
-    @cached_property
-    def _only_run(self) -> Block:
-        assert isinstance(self.task.source, Memory)
-        return self.task.source.block
-
-    @cached_property
-    def _by_column(self) -> sp.csc_array | None:
-        """Sparse rows in memory by column; None for others."""
-        source = self.task.source
-        if isinstance(source, Memory) and sp.issparse(source.block.X):
-            return sp.csc_array(source.block.X)
-        return None
-
-
-def _like(task: TaskT, source: Source, columns: Array, alpha: float) -> TaskT:
-    """The task on some columns of its rows, which are those of the source."""
-    small = type(task).__new__(type(task))
-    small.source, small.fit_intercept = source, task.fit_intercept
-    small.strengths = _strengths_of(task.strengths, columns, alpha)
-    small.standardize, small.__dict__["spreads"] = task.standardize, task.spreads[columns]
-    s = task.scaling
-    small.scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
-    small.__dict__.update(task.of_targets())
-    return small
-
-
-def _taken(run: Block, columns: Array) -> Block:
-    X = run.X.toarray() if isinstance(run.X, Columns) else run.X
-    return replace(
-        run, X=np.ascontiguousarray(X[:, columns]) if isinstance(X, np.ndarray) else sp.csr_array(X[:, columns])
-    )
-
-
-def _strengths_of(strengths: Strengths, columns: Array, alpha: float) -> Strengths:
-    s = strengths
-    return Strengths(alpha, s.l1_ratio, s.factors[columns], s.lower[columns], s.upper[columns])

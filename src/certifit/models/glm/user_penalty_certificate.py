@@ -16,7 +16,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.mathematics.losses.user import Loss
 from certifit.models.glm.certificate import CLAIM, ESTIMATE, LOCAL, GlmCertificate
-from certifit.models.glm.duality import ScorePoint, dual_slopes
+from certifit.models.glm.duality import dual_slopes
+from certifit.models.glm.points import ScorePoint
 from certifit.models.glm.task import GlmTask
 from certifit.models.glm.user_penalty import UserPenalty, UserPenaltyProblem
 from certifit.models.lasso.certificate import Gap
