@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,28 +97,18 @@ def long_forward(quick: bool) -> Iterator[Line]:
 
 
 def ridge(quick: bool) -> Iterator[Line]:
-    """50 penalties, 10 folds, against GridSearchCV; exact leave-one-out against RidgeCV."""
-    from sklearn.linear_model import Ridge, RidgeCV
-    from sklearn.model_selection import GridSearchCV, KFold
+    """50 penalties, 10 folds, against GridSearchCV, of small data too; exact leave-one-out against RidgeCV."""
+    from sklearn.linear_model import RidgeCV
 
     import certifit as cf
 
+    yield from ridge_searches(2000, 10 if quick else 100)
     n_rows, d = (2000, 10) if quick else (200_000, 100)
+    if not quick:
+        yield from ridge_searches(n_rows, d)
     X, y = regression(n_rows, d)
     alphas = np.geomspace(1e-6, 10.0, 50)
-    folds = KFold(10)
     grid = {"alpha": alphas}
-    ours, model = best_of(lambda: cf.CrossValidated(cf.Ridge(), grid, cv=folds).fit(X, y))
-    penalties = {"alpha": alphas * n_rows * 0.9}  # scikit-learn's alpha is ours times the rows of a training set
-    size = f"50 values x 10 folds, {n_rows:,} x {d}"
-    theirs, peer = best_of(lambda: GridSearchCV(Ridge(), penalties, cv=folds, n_jobs=2).fit(X, y))
-    difference = np.abs(model.cv_results_["mean_test_score"] - peer.cv_results_["mean_test_score"]).max()
-    yield line("ridge, cross-validated", size, "scikit-learn GridSearchCV", ours, theirs, difference)
-    patched = intelex("Ridge")
-    if patched is not None:
-        theirs, peer = best_of(lambda: GridSearchCV(patched(), penalties, cv=folds, n_jobs=1).fit(X, y))
-        difference = np.abs(model.cv_results_["mean_test_score"] - peer.cv_results_["mean_test_score"]).max()
-        yield line("ridge, cross-validated", size, "scikit-learn-intelex GridSearchCV", ours, theirs, difference)
     ours, model = best_of(
         lambda: cf.CrossValidated(cf.Ridge(), grid, cv="loo", scoring="neg_mean_squared_error").fit(X, y)
     )
@@ -125,6 +116,27 @@ def ridge(quick: bool) -> Iterator[Line]:
     best = -model.best_score_
     yield line("ridge, leave-one-out", f"50 values, {n_rows:,} x {d}", "RidgeCV", ours, theirs,
                abs(best + peer.best_score_) / best)  # fmt: skip
+
+
+def ridge_searches(n_rows: int, d: int) -> Iterator[Line]:
+    """50 penalties by 10 folds."""
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV, KFold
+
+    import certifit as cf
+
+    X, y = regression(n_rows, d)
+    alphas, folds = np.geomspace(1e-6, 10.0, 50), KFold(10)
+    ours, model = best_of(lambda: cf.CrossValidated(cf.Ridge(), {"alpha": alphas}, cv=folds).fit(X, y))
+    penalties = {"alpha": alphas * n_rows * 0.9}  # scikit-learn's alpha is ours times the rows of a training set
+    searches = {"scikit-learn GridSearchCV": (Ridge(), 2)}
+    if (patched := intelex("Ridge")) is not None:
+        searches["scikit-learn-intelex GridSearchCV"] = (patched(), 1)
+    for name, (estimator, n_jobs) in searches.items():
+        search = GridSearchCV(estimator, penalties, cv=folds, n_jobs=n_jobs)
+        theirs, peer = best_of(partial(search.fit, X, y))
+        difference = np.abs(model.cv_results_["mean_test_score"] - peer.cv_results_["mean_test_score"]).max()
+        yield line("ridge, cross-validated", f"50 values x 10 folds, {n_rows:,} x {d}", name, ours, theirs, difference)
 
 
 def cost(quick: bool) -> Iterator[Line]:
