@@ -21,7 +21,7 @@ def columns(rng):
 
 def test_the_rows_are_those_of_the_columns(columns):
     rows = canonical(columns)
-    assert isinstance(rows, RowsByColumn) and rows.by_column is columns and not rows.has_rows
+    assert isinstance(rows, RowsByColumn) and np.shares_memory(rows.by_column.data, columns.data) and not rows.has_rows
     assert rows.shape == columns.shape and rows.dtype == columns.dtype and rows.format == "csr" and not rows.has_rows
     assert (rows.toarray() == columns.toarray()).all() and rows.has_rows
     assert (rows[3:9].toarray() == columns.toarray()[3:9]).all()
@@ -54,3 +54,28 @@ def test_a_lasso_of_columns_has_the_bits_of_one_of_rows_and_makes_none(rng, weig
     assert (by_column.coef_ == by_row.coef_).all() and by_column.intercept_ == by_row.intercept_
     assert by_column.certificate_.value == by_row.certificate_.value and by_column.certificate_.holds
     assert np.count_nonzero(by_column.coef_)
+
+
+def unaligned(part):
+    moved = np.empty(part.nbytes + 1, np.uint8)[1:].view(part.dtype)
+    moved[:] = part
+    return moved
+
+
+LAYOUTS = {
+    "strided": lambda part: np.repeat(part, 2)[::2],
+    "backwards": lambda part: part[::-1].copy()[::-1],
+    "unaligned": unaligned,
+    "wide": lambda part: part if part.dtype.kind == "f" else part.astype(np.int64),  # beside another of 32 bits
+}
+
+
+@pytest.mark.parametrize("model", [cf.Lasso(alpha=0.01), cf.Ridge()])
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+@pytest.mark.parametrize("part", ["data", "indices", "indptr"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_entries_and_indices_may_lie_anyhow(rng, model, kind, part, layout):
+    X, y = sp.random(60, 400, 0.1, format=kind, rng=rng), rng.normal(size=60)
+    expected = model.fit(X.copy(), y).coef_
+    setattr(X, part, LAYOUTS[layout](getattr(X, part)))
+    assert (model.fit(X, y).coef_ == expected).all()

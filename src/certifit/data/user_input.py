@@ -416,8 +416,8 @@ def canonical(X: Any) -> Any:
         raise ValueError(f"X must have 2 dimensions. Got a sparse array with {X.ndim}.")
     if _is_canonical(X):
         return X
-    if X.format == "csc" and _is_canonical(X.T):
-        return RowsByColumn.of(X)
+    if X.format == "csc" and _is_canonical(columns := X.T) and _is_plain(X.data):
+        return RowsByColumn.of(columns.T)  # whose indices are of one type, which those of X need not be
     if hasattr(X, "check_format"):
         try:
             X.check_format(full_check=True)
@@ -437,9 +437,15 @@ def _is_canonical(X: Any) -> bool:
     """Whether X is CSR without a fault, columns in order and each once: one pass over the indices for all of it."""
     if X.format != "csr" or X.indices.dtype != X.indptr.dtype or X.indptr.dtype not in (np.int32, np.int64):
         return False
-    is_plain = X.indices.flags.c_contiguous and X.indptr.flags.c_contiguous
     fits = len(X.indptr) == X.shape[0] + 1 and len(X.indices) == len(X.data)
-    return is_plain and fits and bool(core.is_canonical_csr(X.indices, X.indptr, X.shape[1], n_threads()))
+    if not (fits and _is_plain(X.indices) and _is_plain(X.indptr)):
+        return False
+    return bool(core.is_canonical_csr(X.indices, X.indptr, X.shape[1], n_threads()))
+
+
+def _is_plain(vector: Array) -> bool:
+    """Whether numbers lie side by side where the processor expects them."""
+    return bool(vector.flags.c_contiguous and vector.flags.aligned)
 
 
 def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) -> Any:
@@ -447,14 +453,15 @@ def _core_array(X: Any, sparse_kinds: Sequence[Any] = (np.float32, np.float64)) 
     if isinstance(X, RowsByColumn) and not X.has_rows and X.dtype in sparse_kinds:
         return X  # the rows that SciPy will make are as the core reads them
     if sp.issparse(X):
-        is_known = X.dtype in sparse_kinds and X.data.flags.aligned
-        values = X.data if is_known else X.data.astype(X.dtype if X.dtype in sparse_kinds else np.float64)
-        if X.indices.dtype != X.indptr.dtype:
-            wide = np.promote_types(X.indices.dtype, X.indptr.dtype)
-            X = sp.csr_array((values, X.indices.astype(wide), X.indptr.astype(wide)), shape=X.shape)
-        elif values is not X.data:
-            X = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
-        return X
+        index = np.promote_types(X.indices.dtype, X.indptr.dtype)
+        kinds = (X.dtype if X.dtype in sparse_kinds else np.dtype(np.float64), index, index)
+        parts = [X.data, X.indices, X.indptr]
+        plain = [
+            part if part.dtype == kind and _is_plain(part) else part.astype(kind, order="C")
+            for part, kind in zip(parts, kinds, strict=True)
+        ]
+        is_known = all(part is known for part, known in zip(parts, plain, strict=True))
+        return X if is_known else sp.csr_array(tuple(plain), shape=X.shape)
     dtype = X.dtype
     known = dtype.kind in _CORE_KINDS and dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
     readable = X.flags.aligned and all(stride % X.itemsize == 0 for stride in X.strides)
