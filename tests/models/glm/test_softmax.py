@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import certifit as cf
 from certifit.data.source import Memory
 from certifit.models.glm.certificate import certify
-from certifit.models.glm.duality import duality_gap
+from certifit.models.glm.duality import _dual_chances, duality_gap
 from certifit.models.glm.points import point_of
 from certifit.models.glm.softmax_solver import solve
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
@@ -279,3 +279,32 @@ def test_a_weak_penalty_is_solved_to_its_floor_where_it_alone_holds_the_weights(
     assert cf.verify(model, X, y)
     model.coef_[2, 0] *= 1 + 1e-4
     assert not cf.verify(model, X, y)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_rounding_of_slopes_is_not_only_that_of_the_rows_of_a_class(fit_intercept, rng):
+    """Chances of a rare class add up to more than its share where no intercept lowers them."""
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 3.0
+    task = SoftmaxTask(Memory(X, y, np.where(y == 0, 1.0, 1e-12)), 3, 1.0, fit_intercept)
+    at = point_of(task, np.zeros(task.size), hessian=False)
+    error = at.gradient_error.reshape(task.shape)
+    assert (error[:2, 1] > 1e-16 * at.reach[:2] / 3).all()
+    if not fit_intercept:
+        dual = _dual_chances(at, 1e-8)
+        assert (dual.error.reshape(2, 3)[:, 1] > 1e-16 * at.reach[:2] / 3).all()
+
+
+@pytest.mark.parametrize("strength", [{"l1_ratio": 1e-6}, {"l1_ratio": 0.3}, {}])
+def test_a_class_that_is_nearly_all_of_the_weight_is_proven(rng, strength):
+    """The slopes are no larger than the loss, and so is their rounding."""
+    X, y = rng.normal(size=(13, 1)), np.arange(13) % 3
+    model = cf.LogisticRegression(alpha=0.01, **strength).fit(X, y, np.where(y == 1, 1e9, 1.0))
+    assert model.certificate_.holds and model.certificate_.value < 1e-12
+
+
+def test_weights_beyond_the_digits_of_float64_make_no_warning(rng):
+    X, y = rng.normal(size=(6, 1)), np.arange(6) % 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = cf.LogisticRegression(alpha=1e-9).fit(X, y, np.where(y == 1, 1e69, 1.0))
+    assert np.isfinite(model.coef_).all()

@@ -112,14 +112,18 @@ def _dual_chances(at: ClassPoint, aim: float) -> Dual | None:
     mix = classes if share == 0 else np.maximum(classes - (1 - share) / share * off, 0.0)
     divergence, moments, _ = sums.dual(task.source, task.scaling, state, Mixture(lift, mix / mix.sum(), share))
     divergence /= total
-    # Sums by class are off by their rounding: a further share of some mix makes them right.
-    left = np.abs(moments[-1] / total) if task.fit_intercept else np.zeros(len(classes))
-    slack = float(np.max((left + 4 * MATRIX_ERROR * classes) / classes)) if task.fit_intercept else 0.0
+    # The means of |q - [own class]|: chances that differ little from those of the state, in sum, have little more.
+    near = min(1.0, at.most_loss + float(np.sqrt(2 * max(divergence, 0.0))) + share)
+    left, slack, slopes = np.zeros(len(classes)), 0.0, np.full(len(classes), near)
+    if task.fit_intercept:  # sums by class are off by their rounding: a further share of some mix makes them right
+        left = np.abs(moments[-1] / total)
+        slopes = np.minimum(near, 2 * classes + left)
+        slack = float(np.max((left + 2 * MATRIX_ERROR * slopes) / classes))
     moved = at.score_error
     far = 2 * moved / UNIT / (len(state) + 4) + float(np.ptp(lift)) + np.log(len(classes))  # most of -log p
     rounding = SAFETY * divergence + np.sqrt(2 * divergence) * 2 * moved + 2 * moved * moved + slack * (far + 2)
     rounding += 16 * UNIT * far * UNIT
-    error = at.reach[:-1, None] * (2 * classes + left) * (4 * MATRIX_ERROR + slack)
+    error = at.reach[:-1, None] * (4 * MATRIX_ERROR * slopes + (3 * classes + left) * slack)
     return Dual(-(moments[:-1] / total).ravel(), error.ravel(), divergence, float(rounding))
 
 

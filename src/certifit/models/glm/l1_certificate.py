@@ -203,10 +203,10 @@ def _level_hessian(task: SoftmaxTask, point: Array) -> tuple[Array, Array]:
 
 def _least_curvature(at: Point) -> float:
     """The least w_i l''_i / W of all rows; of several scores by half the difference of any two."""
-    task, error, unit = at.task, 0.0, at.task.scaling.weight_scale
+    task, unit = at.task, at.task.scaling.weight_scale
+    error = 4 * (task.loss.concordance or 0.0) * at.score_error
     if isinstance(task, SoftmaxTask):
         f = partial(_least_of_classes, scaling=task.scaling, point=at.point.reshape(task.shape), unit=unit)
-        error = 8 * at.score_error
     else:
         f = partial(_least_of_run, loss=task.loss, state=task.to_state(at.point), unit=unit)
     least = min(task.source.map(f), default=np.inf) / task.sum_weight

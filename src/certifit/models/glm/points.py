@@ -230,8 +230,16 @@ class ClassPoint(Point):
 
     @property
     def curved(self) -> float:
-        """p (1 - p) is 1/4 at most."""
-        return 0.25
+        """p (1 - p) is 1/4 at most, and no more than a loss."""
+        return min(0.25, self.most_loss)
+
+    @cached_property
+    def slopes_by_class(self) -> Array:
+        """At least the means of |p - [own class]|: no more than a loss, and with intercepts about twice the share."""
+        most, task = np.full(self.task.n_classes, min(1.0, self.most_loss)), self.task
+        if not task.fit_intercept:
+            return most
+        return np.asarray(np.minimum(most, 2 * task.shares + np.abs(self.at.gradient[-task.n_classes :])))
 
     @cached_property
     def score_error(self) -> float:
@@ -242,16 +250,20 @@ class ClassPoint(Point):
     @cached_property
     def gradient_error(self) -> Array:
         """Of the sums over the rows, and of the penalty's."""
-        at, shape = self.at.gradient.reshape(self.task.shape), self.task.shape
-        error = np.outer(self.reach, 2 * self.task.shares + np.abs(at[-1]))
-        error = error * (4 * MATRIX_ERROR + 2 * self.score_error)
+        error = np.outer(self.reach, self.slopes_by_class) * (4 * MATRIX_ERROR + self._growth)
         error[:-1] += 4 * UNIT * self.task.penalty.l1.reshape(-1, self.task.n_classes)
-        return np.asarray(error + 4 * UNIT * np.abs(self.task.l2[:, None] * self.point.reshape(shape))).ravel()
+        point = self.point.reshape(self.task.shape)
+        return np.asarray(error + 4 * UNIT * np.abs(self.task.l2[:, None] * point)).ravel()
 
     @property
     def most_loss(self) -> float:
-        """At least the mean loss."""
-        return self.at.loss * (1 + MATRIX_ERROR) + 2 * self.score_error
+        """At least the mean loss: its slope is 2 (1 - p) at most, no more than twice a loss."""
+        return (self.at.loss + min(self._growth * self.at.loss, 2 * self.score_error)) * (1 + MATRIX_ERROR)
+
+    @property
+    def _growth(self) -> float:
+        """What scores that are off by their rounding may add to a loss or to a slope, relative to it."""
+        return float(np.expm1(min(2 * self.score_error, 700.0)))
 
 
 def point_of(task: GlmOrSoftmaxTask, point: Array, hessian: bool, common: float = 0.0) -> Point:

@@ -94,7 +94,9 @@ def gap_estimate(task: SoftmaxTask, at: Evaluated, decrement: float) -> float:
     squares = np.square(at.gradient.reshape(task.shape))
     with np.errstate(over="ignore"):
         columns = float(np.sum(squares[:-1].sum(axis=1) / task.l2[:-1])) / 2
-    return columns + SURER * float(np.sum(squares[-1] / (task.shares * (1 - task.shares)))) / 2
+    shares = task.shares
+    others = np.maximum(1 - shares, shares.min())  # of a share that is 1 to float64
+    return columns + SURER * float(np.sum(squares[-1] / (shares * others))) / 2
 
 
 def _first_inverse(task: SoftmaxTask) -> Callable[[Array], Array]:
