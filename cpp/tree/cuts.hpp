@@ -37,11 +37,12 @@ struct NewtonCut {
     return of_side(left, left_mass + ridge) + of_side(sum - left, mass - left_mass + ridge) - whole;
   }
   // Not above 0 where the cut is certainly worth less than a `limit` that has the worth of the whole added: without a
-  // division, and rounded by shares of 1e-15.
+  // division, and rounded by shares of 1e-15. Where products leave float64, nothing is certain.
   Vec excess(Vec left, Vec left_mass, double limit) const {
+    constexpr double least = 0x1p-900;
     const Vec h = left_mass + ridge, other_h = mass - left_mass + ridge, other = sum - left;
     const Vec above = left * left * other_h + other * other * h - limit * h * other_h;
-    return (h > 0.0) & (other_h > 0.0) ? above : broadcast(1.0);
+    return (h > least) & (other_h > least) & (above - above == 0.0) ? above : broadcast(1.0);
   }
 };
 

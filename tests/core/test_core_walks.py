@@ -1,0 +1,95 @@
+"""Trees of boosting from walks through the rows of each column: bit by bit those of histograms, for any numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+Rng = np.random.Generator
+RIDGES = (0.0, 5e-324, 1e-300, 1e-290, 1e-12, 1.0, 1e10, 1e200, 1e250, 1e270, 1e300, 1.7e308, np.inf)
+
+
+def columns(rng: Rng, n: int, p: int) -> dict[str, Any]:
+    """Codes of columns with as many values as rows, few, one and none; some have missing values, some are levels."""
+    codes, n_bins, n_levels = np.zeros((p, n), np.uint8), np.ones(p, np.uint8), np.zeros(p, np.uint8)
+    for j in range(p):
+        values = rng.integers(0, rng.choice([1, 2, 8, max(n // 3, 1), 10 * n]), size=n)
+        is_missing = rng.random(n) < rng.choice([0.0, 0.0, 0.0, 0.1, 0.9, 1.0])
+        if not is_missing.all():
+            ranks = np.minimum(np.unique(values[~is_missing], return_inverse=True)[1], 254)
+            codes[j, ~is_missing], n_bins[j] = ranks, ranks.max() + 1
+        codes[j, is_missing] = n_bins[j]
+        n_levels[j] = n_bins[j] * (rng.random() < 0.1)
+    return {"codes": codes.T.copy(), "by_column": codes, "n_bins": n_bins, "n_levels": n_levels}
+
+
+def sums(rng: Rng, n: int) -> dict[str, Any]:
+    """Slopes and curvatures of rows, from all of one size to hundreds of powers of ten apart."""
+    slope, curvature = rng.normal(size=n), rng.random(n)
+    kind = rng.integers(8)
+    if kind == 0:
+        slope, curvature = np.sign(slope), np.ones(n)
+    elif kind == 1:
+        slope, curvature = slope * 10.0 ** rng.integers(-300, 300), curvature * 10.0 ** rng.integers(-300, 300)
+    elif kind == 2:
+        slope, curvature = slope * 10.0 ** rng.integers(-20, 20, n), curvature * 10.0 ** rng.integers(-20, 20, n)
+    elif kind == 3:
+        curvature[rng.random(n) < rng.choice([0.5, 1.0])] = 0
+    elif kind == 4:
+        curvature *= 1e-300
+    elif kind == 5:
+        slope[0] = rng.choice([1e308, np.inf, np.nan, 5e-324, 0.0])
+    elif kind == 6:
+        slope += rng.choice([10, 1e6])
+    return {"slope": slope, "curvature": curvature, "weight": rng.random(n)}
+
+
+def problem(rng: Rng, n: int) -> dict[str, Any]:
+    p = int(rng.choice([1, 5, 64, 65, 130]))
+    drawn = np.flatnonzero(rng.random(n) < 0.7).astype(np.uint32)
+    tried = np.flatnonzero(rng.random(p) < 0.6).astype(np.uint32)
+    plan = {
+        "max_depth": int(rng.choice([1, 3, 20])),
+        "max_leaves": int(rng.choice([2, 8, 300])),
+        "min_rows_leaf": int(rng.choice([0, 1, 2, 5, 20, 128])),
+        "ridge": float(rng.choice(RIDGES)),
+        "is_best_first": bool(rng.integers(2)),
+        "direction": None,
+        "scratch": np.zeros(3 * n, np.uint64),
+        "bundled": None,
+        "bundle_of": None,
+    }
+    return {
+        **columns(rng, n, p),
+        **sums(rng, n),
+        "rows": drawn if len(drawn) and rng.random() < 0.4 else None,
+        "columns": tried if len(tried) and rng.random() < 0.3 else np.arange(p, dtype=np.uint32),
+        **plan,
+    }
+
+
+def bits(tree: dict[str, Any]) -> dict[str, bytes]:
+    return {name: np.asarray(part).tobytes() for name, part in tree.items()}
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 60, 255, 256])
+def test_walks_change_no_bit(core, rng, n):
+    n_split = 0
+    for _ in range(60):
+        given = problem(rng, n)
+        order = np.argsort(given["by_column"], axis=1, kind="stable")
+        codes = np.take_along_axis(given["by_column"], order, axis=1)
+        expected = core.grow_newton(**given, sorted_rows=None, sorted_codes=None, threads=1)
+        walked = core.grow_newton(**given, sorted_rows=order.astype(np.uint8), sorted_codes=codes, threads=2)
+        assert bits(walked) == bits(expected)
+        n_split += len(expected["feature"]) > 1
+    assert n_split or n == 1
+
+
+def test_more_rows_than_bytes_are_refused(core, rng):
+    given = problem(rng, 257)
+    order = np.argsort(given["by_column"], axis=1).astype(np.uint8)
+    with pytest.raises(ValueError, match="bytes"):
+        core.grow_newton(**given, sorted_rows=order, sorted_codes=order, threads=1)
