@@ -211,16 +211,20 @@ struct Products {
 
 std::vector<double> inner_products(Syrk syrk, DenseMatrix A, size_t block_rows, Crew& crew) {
   const size_t n = A.n_columns, n_blocks = n_tiles(A.n_rows, block_rows);
+  const size_t at_once = std::max<size_t>((size_t{1} << 31) / (n * n), 64);  // rows: half a second
   SumTree<Products> tree(n_blocks);
   crew.for_each_block(n_blocks, [&](size_t block) {
-    if (!crew.keep_going()) return;
-    const size_t begin = block * block_rows;
+    const size_t first = block * block_rows, last = std::min(first + block_rows, A.n_rows);
     char half = 'L', plain = 'N';
-    int size = static_cast<int>(n), terms = static_cast<int>(std::min(block_rows, A.n_rows - begin));
-    double one = 1, zero = 0;
+    int size = static_cast<int>(n);
+    double one = 1;
     Products sum{std::vector<double>(n * n)};
-    syrk(&half, &plain, &size, &terms, &one, const_cast<double*>(A.values + begin * n), &size, &zero, sum.values.data(),
-         &size);
+    for (size_t begin = first; begin < last; begin += at_once) {
+      if (!crew.keep_going()) return;
+      int terms = static_cast<int>(std::min(at_once, last - begin));
+      syrk(&half, &plain, &size, &terms, &one, const_cast<double*>(A.values + begin * n), &size, &one,
+           sum.values.data(), &size);
+    }
     tree.add(block, std::move(sum));
   });
   std::vector<double> out = std::move(tree.root().values);

@@ -85,7 +85,9 @@ nb::object narrow_py(Array<T, 2> A, Array<T, 2> V, Array<int64_t, 1> bounds, Arr
 nb::object inner_products_py(nb::capsule dsyrk, Matrix A, size_t block_rows, int threads) {
   const Syrk syrk = syrk_of(dsyrk);
   const DenseMatrix a = dense("A", A);
-  check(a.n_columns > 0 && block_rows > 0 && block_rows < size_t{1} << 31, "A needs a column, and blocks a row");
+  constexpr size_t most = (size_t{1} << 31) - 1;  // that the BLAS counts
+  check(a.n_columns > 0 && block_rows > 0, "A needs a column, and blocks a row");
+  check(a.n_columns <= most && block_rows <= most, "columns or rows of a block are 2^31 or more");
   const size_t shape[2] = {a.n_columns, a.n_columns};
   return nb::cast(
       to_numpy<2>(run(threads, [&](Crew& crew) { return inner_products(syrk, a, block_rows, crew); }), shape));

@@ -35,3 +35,8 @@ def test_another_function_of_the_blas_is_refused(core):
 
 def test_no_rows_give_zeros(core):
     assert (core.inner_products(DSYRK, np.zeros((0, 3)), 4, 1) == np.zeros((3, 3))).all()
+
+
+def test_blocks_of_many_columns_are_multiplied_in_parts(core, rng):
+    A = rng.integers(-9, 9, size=(300, 4000)).astype(np.float64)
+    assert (core.inner_products(DSYRK, A, 5000, 1) == A.T @ A).all()
