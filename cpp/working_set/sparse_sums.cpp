@@ -41,10 +41,11 @@ struct Scores {
   std::vector<double> size;  // |x_i|'|w|
 };
 
-Scores scores_of(const ColumnData& x, double scale, const double* weights) {
+Scores scores_of(const ColumnData& x, double scale, const double* weights, Crew& crew) {
   Scores out{std::vector<Real>(x.n_rows), std::vector<double>(x.n_rows, 0.0)};
   for (size_t j = 0; j < x.n_columns; ++j) {
     if (weights[j] == 0) continue;
+    if (!crew.keep_going()) throw Interrupted();
     for_each_stored(x, j, [&](size_t row, double value) {
       check_row(row, x);
       const Real p = two_product(value * scale, weights[j]);
@@ -112,7 +113,7 @@ ColumnSums column_sums(const ColumnData& x, const double* weight, Crew& crew) {
 ResidualSums column_residual(const ColumnData& x, double scale, const ColumnTarget& target, const double* weights,
                              double intercept, Crew& crew) {
   const size_t n = x.n_rows, d = x.n_columns, n_blocks = (n + rows_per_block - 1) / rows_per_block;
-  Scores scores = scores_of(x, scale, weights);
+  Scores scores = scores_of(x, scale, weights, crew);
   SumTree<RowSums> tree(n_blocks);
   crew.for_each_block(n_blocks, [&](size_t block) {
     const size_t begin = block * rows_per_block;
