@@ -8,6 +8,7 @@ import lzma
 import os
 import pickle
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -389,3 +390,33 @@ def test_whole_numbers_beyond_int64_are_numbers(tmp_path):
     path.write_text("x,y\n" + "".join(f"{2**63 + 4096 * i},{i % 7}\n" for i in range(30)))
     model = cf.LinearRegression(encoder=cf.TableEncoder()).fit(cf.scan_csv(path, target="y"))
     assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("bad_row", [1, 2000])  # in the first block, and far down
+def test_no_thread_reads_a_file_that_was_refused(tmp_path, monkeypatch, bad_row):
+    """A process that ended meanwhile waited for that thread for ever."""
+    monkeypatch.setattr(csv_text, "BLOCK", 1 << 10)
+    begun, ended = [], []
+    readinto = csv_text.Bytes.readinto
+
+    def slowly(self, buffer):
+        begun.append(0)
+        sleep(0.005)
+        n = readinto(self, buffer)
+        ended.append(0)
+        return n
+
+    path = tmp_path / "rows.csv"
+    path.write_text("day,y\n" + "".join(f"{'x' if k == bad_row else '2026-01-31'},{k}\n" for k in range(4000)))
+    text = csv_text.Text.of(str(path), None, None, ())
+    monkeypatch.setattr(csv_text.Bytes, "readinto", slowly)
+
+    def read():
+        with csv_reader.Reader(str(path), text, {"day": pa.date32()}, ["day"], csv_reader.Skipped(0)) as reader:
+            list(reader.batches())
+
+    with pytest.raises(pa.ArrowInvalid, match="date32"):
+        read()
+    n_begun, n_ended = len(begun), len(ended)
+    sleep(0.05)
+    assert n_begun == n_ended == len(begun)

@@ -6,8 +6,8 @@ One look at all rows settles how every column is read (`cell_types`); all passes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -134,11 +134,12 @@ class CsvFiles:
         bad = Skipped(self.bad_rows)
         for path in self.paths:
             read = 0
-            for batch in self._read(path, types, bad):
-                kept = self._kept(batch, path, read, bad)
-                read += batch.num_rows
-                if kept.num_rows:
-                    yield kept.select(list(columns)).cast(schema)
+            with closing(self._read(path, types, bad)) as batches:
+                for batch in batches:
+                    kept = self._kept(batch, path, read, bad)
+                    read += batch.num_rows
+                    if kept.num_rows:
+                        yield kept.select(list(columns)).cast(schema)
 
     def place(self, row: int) -> str:
         """Where a row stands: its line."""
@@ -200,16 +201,17 @@ class CsvFiles:
         looks = {name: Look(in_doubt) for name in undecided}
         for path in self.paths:
             read = kept = 0
-            for batch in self._read(path, self._read_as(types), bad):
-                for name, look in looks.items():
-                    look.add(batch.column(name))
-                rows = self._kept(batch, path, read, bad)
-                for name in types:
-                    self.missing[name] += rows.column(name).null_count
-                if self._held is not None and not self._held.add(rows):
-                    self._held = None
-                kept += rows.num_rows
-                read += batch.num_rows
+            with closing(self._read(path, self._read_as(types), bad)) as batches:
+                for batch in batches:
+                    for name, look in looks.items():
+                        look.add(batch.column(name))
+                    rows = self._kept(batch, path, read, bad)
+                    for name in types:
+                        self.missing[name] += rows.column(name).null_count
+                    if self._held is not None and not self._held.add(rows):
+                        self._held = None
+                    kept += rows.num_rows
+                    read += batch.num_rows
             self.rows.append(kept)
         self.bad = bad.rows
         return looks
@@ -258,7 +260,7 @@ class CsvFiles:
             for name, kind in types.items()
         }
 
-    def _read(self, path: str, types: dict[str, pa.DataType], bad: Skipped) -> Iterator[pa.RecordBatch]:
+    def _read(self, path: str, types: dict[str, pa.DataType], bad: Skipped) -> Generator[pa.RecordBatch, None, None]:
         self.unchanged.check(path)
         try:
             with Reader(path, self.texts[path], types, list(types), bad) as reader:

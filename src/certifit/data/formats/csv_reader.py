@@ -68,7 +68,12 @@ class Reader:
         )
         # One thread: only then does an error carry the number of the row. It costs no time here.
         read = arrow_csv.ReadOptions(use_threads=False, block_size=text.block, encoding=text.encoding)
-        self.arrow = arrow_csv.open_csv(self.file, read, parse, convert)
+        try:
+            self.arrow = arrow_csv.open_csv(self.file, read, parse, convert)
+        except BaseException:  # a bad cell in the first block; later blocks are being read
+            self.file.settle()
+            self.file.close()
+            raise
         self.schema = self.arrow.schema
 
     @property
@@ -90,6 +95,8 @@ class Reader:
         with contextlib.suppress(pa.ArrowException, OSError, UnicodeError):
             for _ in self.arrow:
                 pass
+        if not self.file.is_over:  # after an error Arrow gives nothing more, and reads on
+            self.file.settle()
         self.arrow.close()
         self.file.close()
 

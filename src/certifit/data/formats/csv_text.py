@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from threading import RLock
+from time import monotonic, sleep
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ MOST_ABOVE = 100  # lines above a header
 DELIMITERS = ",;\t|"
 FIRST_RECORDS = 20  # that are looked at for a second header, and the fewest that tell one
 FEWEST_RECORDS = 4
-
+_MOMENT, _STEP = 0.2, 0.001  # seconds: how long a thread that may be reading is waited for, and between looks at it
 
 # Marks of wide text, the longer first: its encoding, and that of text behind the mark.
 _MARKS = {
@@ -367,6 +368,7 @@ class Bytes(io.RawIOBase):
         self.top = top
         self.ready = b""  # bytes in front of those that are not read yet
         self.is_begun, self.last = False, b""
+        self.is_over = False  # a reader was told that there is nothing more
         self.digest = 0  # of what was read so far
         # A pass that ends early closes the file while Arrow's thread may be reading ahead: without the lock the system
         # gives the number of the closed file to the next one, and that thread takes a block of its bytes.
@@ -389,6 +391,7 @@ class Bytes(io.RawIOBase):
     def _read_into(self, buffer: Any) -> int:
         if not self.ready:
             if self.inner is None:
+                self.is_over = True
                 return 0
             data = self._next(len(buffer))
             if not self.is_begun:
@@ -430,6 +433,14 @@ class Bytes(io.RawIOBase):
             if self.inner is not None:
                 self.inner.close()
                 self.inner = None
+
+    def settle(self) -> None:
+        """Stop, and let a thread that reads ahead notice it; for a moment, for it may have stopped before."""
+        self.stop()
+        latest = monotonic() + _MOMENT
+        while not self.is_over and monotonic() < latest:
+            sleep(_STEP)
+        sleep(_STEP)  # the thread lets go of what it had read
 
     def close(self) -> None:
         """Close the file, after a read that is under way."""
