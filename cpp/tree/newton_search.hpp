@@ -116,7 +116,8 @@ class NewtonSearch {
       const uint8_t* codes = by_column + column * n_all;
       Cell cells[256];
       uint8_t met[256];
-      uint64_t bits[4] = {};
+      // Missing values may be alone on the left: the first bin is looked at, with or without rows.
+      uint64_t bits[4] = {1};
       for (size_t i = 0; i < n; ++i) bits[codes[order[i]] >> 6] |= uint64_t{1} << (codes[order[i]] & 63);
       size_t n_met = 0;
       for (size_t word = 0; word < 4; ++word)
@@ -201,8 +202,8 @@ class NewtonSearch {
     return best;
   }
 
-  // The same where the rows are only in the bins `met`, ascending, and in that of missing values. Bins without rows
-  // repeat the cut before them, and of equal cuts the first is taken.
+  // The same where the rows are only in the bins `met`, ascending from 0, and in that of missing values. Bins without
+  // rows repeat the cut before them, and of equal cuts the first is taken.
   NewtonSplit scan_met(Cell* cells, const uint8_t* met, size_t n_met, const NewtonLeaf& leaf, size_t column) const {
     const size_t n_bins = columns_.n_bins[column];
     if (columns_.is_levels(column)) {  // every level is read

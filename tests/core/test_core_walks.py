@@ -28,7 +28,7 @@ def columns(rng: Rng, n: int, p: int) -> dict[str, Any]:
 def sums(rng: Rng, n: int) -> dict[str, Any]:
     """Slopes and curvatures of rows, from all of one size to hundreds of powers of ten apart."""
     slope, curvature = rng.normal(size=n), rng.random(n)
-    kind = rng.integers(8)
+    kind = rng.integers(9)
     if kind == 0:
         slope, curvature = np.sign(slope), np.ones(n)
     elif kind == 1:
@@ -43,6 +43,9 @@ def sums(rng: Rng, n: int) -> dict[str, Any]:
         slope[0] = rng.choice([1e308, np.inf, np.nan, 5e-324, 0.0])
     elif kind == 6:
         slope += rng.choice([10, 1e6])
+    elif kind == 7:  # classes that are nearly pure, with weights far apart
+        weight = rng.choice([1, 2.5, 1e9, 1e-9], size=n, p=[0.6, 0.3, 0.05, 0.05])
+        slope, curvature = weight * rng.choice([-1, 1e-8, 0.4], size=n), weight * rng.choice([1e-8, 0.2], size=n)
     return {"slope": slope, "curvature": curvature, "weight": rng.random(n)}
 
 
@@ -74,18 +77,37 @@ def bits(tree: dict[str, Any]) -> dict[str, bytes]:
     return {name: np.asarray(part).tobytes() for name, part in tree.items()}
 
 
+def both(core: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tree from walks, and that from histograms."""
+    order = np.argsort(given["by_column"], axis=1, kind="stable")
+    codes = np.take_along_axis(given["by_column"], order, axis=1)
+    walked = core.grow_newton(**given, sorted_rows=order.astype(np.uint8), sorted_codes=codes, threads=2)
+    return walked, core.grow_newton(**given, sorted_rows=None, sorted_codes=None, threads=1)
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 60, 255, 256])
 def test_walks_change_no_bit(core, rng, n):
     n_split = 0
     for _ in range(60):
-        given = problem(rng, n)
-        order = np.argsort(given["by_column"], axis=1, kind="stable")
-        codes = np.take_along_axis(given["by_column"], order, axis=1)
-        expected = core.grow_newton(**given, sorted_rows=None, sorted_codes=None, threads=1)
-        walked = core.grow_newton(**given, sorted_rows=order.astype(np.uint8), sorted_codes=codes, threads=2)
+        walked, expected = both(core, problem(rng, n))
         assert bits(walked) == bits(expected)
         n_split += len(expected["feature"]) > 1
     assert n_split or n == 1
+
+
+def test_missing_values_may_be_alone_on_the_left(core, rng):
+    """The rows of the tree are in eight of 33 bins, not the first. What is rounded of a light side is least there."""
+    codes = np.arange(34, dtype=np.uint8)[None]
+    slope, curvature = np.full(34, 1.749999909e-08), np.full(34, 1.749999878e-08)
+    slope[[8, 33]], curvature[8] = (17.49999909, -0.9999999825), 17.49999878
+    given = problem(rng, 34) | {
+        "codes": codes.T.copy(), "by_column": codes, "n_bins": np.array([33], np.uint8), "n_levels": None,
+        "slope": slope, "curvature": curvature, "rows": np.array([1, 2, 3, 4, 5, 6, 7, 8, 33], np.uint32),
+        "columns": np.zeros(1, np.uint32), "max_leaves": 2, "min_rows_leaf": 1, "ridge": 0.0,
+    }  # fmt: skip
+    walked, expected = both(core, given)
+    assert bits(walked) == bits(expected)
+    assert expected["bin"][0] == 0 and expected["is_missing_left"][0]
 
 
 def test_more_rows_than_bytes_are_refused(core, rng):
