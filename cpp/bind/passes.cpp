@@ -18,11 +18,23 @@ nb::object column_sizes_py(nb::list x) {
 
 using OutMatrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-nb::object turn_py(Matrix x, OutMatrix out, int threads) {
+nb::object to_python(ColumnLook seen) {
+  return nb::make_tuple(to_numpy(std::move(seen.sizes)), to_numpy(std::move(seen.sums)));
+}
+
+nb::object turn_py(Matrix x, std::optional<Vector> weights, OutMatrix out, int threads) {
   check(out.shape(0) == x.shape(1) && out.shape(1) == x.shape(0), "out must have a row per column of x");
   check(out.data() + out.size() <= x.data() || x.data() + x.size() <= out.data(), "x and out must be apart");
-  return nb::cast(
-      to_numpy(run(threads, [&](Crew& crew) { return turn(x.data(), x.shape(0), x.shape(1), out.data(), crew); })));
+  if (weights) check_size("weights", weights->shape(0), x.shape(0));
+  return to_python(run(
+      threads, [&](Crew& crew) { return turn(x.data(), data_of(weights), x.shape(0), x.shape(1), out.data(), crew); }));
+}
+
+nb::object look_at_columns_py(Matrix turned, std::optional<Vector> weights, int threads) {
+  if (weights) check_size("weights", weights->shape(0), turned.shape(1));
+  return to_python(run(threads, [&](Crew& crew) {
+    return look_at_columns(turned.data(), data_of(weights), turned.shape(1), turned.shape(0), crew);
+  }));
 }
 
 nb::object column_shifts_py(nb::list x, Vector scale, bool exact) {
@@ -81,13 +93,17 @@ nb::object moved_fits_py(nb::list x, Vector multipliers, double scale, Vector le
 }
 
 nb::object residual_rows_py(nb::list x, Vector y, Vector scale, double y_scale, Vector weights, double intercept,
-                            int threads) {
+                            int threads, std::optional<Vector> low) {
   HeldRows held(x);
   check_rows(held.rows, y, std::nullopt, 1);
   check_size("weights", weights.shape(0), held.rows.n_columns);
+  if (low) {
+    check(held.rows.n_dense == held.rows.n_columns, "residual_rows takes low parts of dense columns alone");
+    check_size("low", low->shape(0), held.rows.n_columns);
+  }
   const Scaling scaling = checked_scaling(held.rows, scale, scale, y_scale, 0.0, 1.0);
   return nb::cast(to_numpy(run(threads, [&](Crew& crew) {
-    return residual_rows(held.rows, y.data(), scaling, weights.data(), intercept, crew);
+    return residual_rows(held.rows, y.data(), scaling, weights.data(), data_of(low), intercept, crew);
   })));
 }
 
@@ -144,7 +160,8 @@ nb::object number_facts_py(Matrix x, Keys keys) {
 void bind_passes(nb::module_& m) {
   m.def("column_sizes", column_sizes_py, "x"_a);
   m.def("number_facts", number_facts_py, "x"_a.noconvert(), "keys"_a.noconvert());
-  m.def("turn", turn_py, "x"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+  m.def("turn", turn_py, "x"_a.noconvert(), "weights"_a.noconvert().none(), "out"_a.noconvert(), "threads"_a);
+  m.def("look_at_columns", look_at_columns_py, "turned"_a.noconvert(), "weights"_a.noconvert().none(), "threads"_a);
   m.def("column_shifts", column_shifts_py, "x"_a, "scale"_a.noconvert(), "exact"_a);
   m.def("gram", gram_py, "x"_a, "y"_a.noconvert().none(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a, "weight_scale"_a, "block_rows"_a, "twofold"_a, "threads"_a,
@@ -154,7 +171,7 @@ void bind_passes(nb::module_& m) {
   m.def("moved_fits", moved_fits_py, "x"_a, "multipliers"_a.noconvert(), "scale"_a, "less"_a.noconvert(),
         "start"_a.noconvert(), "block_rows"_a, "threads"_a);
   m.def("residual_rows", residual_rows_py, "x"_a, "y"_a.noconvert(), "scale"_a.noconvert(), "y_scale"_a,
-        "weights"_a.noconvert(), "intercept"_a, "threads"_a);
+        "weights"_a.noconvert(), "intercept"_a, "threads"_a, "low"_a.noconvert().none() = nb::none());
   m.def("project", project_py, "x"_a, "scale"_a.noconvert(), "shift"_a.noconvert(), "directions"_a.noconvert(),
         "threads"_a);
   m.def("is_canonical_csr", is_canonical_csr_py, "indices"_a.noconvert(), "offsets"_a.noconvert(), "n_columns"_a,

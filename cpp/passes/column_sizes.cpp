@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "../coordinate/row_sums.hpp"
 #include "../simd.hpp"
 
 namespace certifit {
@@ -78,6 +79,19 @@ void turn_square(const double* x, size_t stride, double* out, size_t out_stride)
   store(out + 3 * out_stride, __builtin_shufflevector(odd_ab, odd_cd, 2, 3, 6, 7));
 }
 
+constexpr size_t piece = 64;  // columns of few rows that one thread reads at a time
+
+size_t n_pieces(size_t n_columns) { return (n_columns + piece - 1) / piece; }
+
+// Columns begin to end of turned rows.
+void look_at(const double* turned, const double* weights, size_t n_rows, size_t begin, size_t end, ColumnLook& seen) {
+  for (size_t j = begin; j < end; ++j) {
+    const double* column = turned + j * n_rows;
+    seen.sizes[j] = std::bit_cast<double>(largest_bits(column, n_rows));
+    if (weights) seen.sums[j] = dot(column, weights, n_rows);
+  }
+}
+
 }  // namespace
 
 std::vector<double> column_sizes(const Rows& rows) {
@@ -98,11 +112,10 @@ std::vector<double> column_sizes(const Rows& rows) {
   return out;
 }
 
-std::vector<double> turn(const double* x, size_t n_rows, size_t n_columns, double* out, Crew& crew) {
-  // Columns of a piece, rows of a line of the cache: both sides stay near.
-  constexpr size_t piece = 64, few = 2 * lanes;
-  std::vector<double> sizes(n_columns);
-  crew.for_each_block((n_columns + piece - 1) / piece, [&](size_t block) {
+ColumnLook turn(const double* x, const double* weights, size_t n_rows, size_t n_columns, double* out, Crew& crew) {
+  constexpr size_t few = 2 * lanes;  // rows of a line of the cache: both sides stay near
+  ColumnLook seen{std::vector<double>(n_columns), std::vector<double>(n_columns, 0.0)};
+  crew.for_each_block(n_pieces(n_columns), [&](size_t block) {
     const size_t begin = block * piece, end = std::min(begin + piece, n_columns);
     for (size_t first = 0; first < n_rows; first += few) {
       const size_t last = std::min(first + few, n_rows);
@@ -114,9 +127,17 @@ std::vector<double> turn(const double* x, size_t n_rows, size_t n_columns, doubl
       for (; j < end; ++j)
         for (size_t i = first; i < last; ++i) out[j * n_rows + i] = x[i * n_columns + j];
     }
-    for (size_t j = begin; j < end; ++j) sizes[j] = std::bit_cast<double>(largest_bits(out + j * n_rows, n_rows));
+    look_at(out, weights, n_rows, begin, end, seen);
   });
-  return sizes;
+  return seen;
+}
+
+ColumnLook look_at_columns(const double* turned, const double* weights, size_t n_rows, size_t n_columns, Crew& crew) {
+  ColumnLook seen{std::vector<double>(n_columns), std::vector<double>(n_columns, 0.0)};
+  crew.for_each_block(n_pieces(n_columns), [&](size_t block) {
+    look_at(turned, weights, n_rows, block * piece, std::min((block + 1) * piece, n_columns), seen);
+  });
+  return seen;
 }
 
 std::vector<double> column_shifts(const Rows& rows, const double* scale, bool exact) {

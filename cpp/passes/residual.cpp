@@ -159,11 +159,16 @@ class Pass {
         weights_(weights),
         intercept_(intercept),
         scale_(of_dense(rows, scaling.scale)),
-        dense_weights_(of_dense(rows, weights)),
         prescaled_(!is_moderate(scale_)),
-        has_weights_(std::any_of(dense_weights_.begin(), dense_weights_.end(), [](double w) { return w != 0; })) {
+        dense_weights_(of_tiles(weights)),
+        has_weights_(std::any_of(dense_weights_.begin(), dense_weights_.end(), [](double w) { return w != 0; })) {}
+
+  // Weights of all columns as those of the dense ones in the units of what `read` gives.
+  std::vector<double> of_tiles(const double* weights) const {
+    std::vector<double> out = of_dense(rows_, weights);
     if (!prescaled_)
-      for (size_t j = 0; j < scale_.size(); ++j) dense_weights_[j] *= scale_[j];
+      for (size_t j = 0; j < scale_.size(); ++j) out[j] *= scale_[j];
+    return out;
   }
 
   Tile read(size_t first, size_t count) {
@@ -298,8 +303,9 @@ class Pass {
   const Scaling& scaling_;
   const double* weights_;
   double intercept_;
-  std::vector<double> scale_, dense_weights_, scratch_, scaled_;
-  bool prescaled_;    // extreme scales are applied entry by entry
+  std::vector<double> scale_;
+  bool prescaled_;  // extreme scales are applied entry by entry
+  std::vector<double> dense_weights_, scratch_, scaled_;
   bool has_weights_;  // else the residuals are the targets
 };
 
@@ -369,19 +375,23 @@ MovedFits moved_fits(const Rows& rows, const double* multipliers, double scale, 
 }
 
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
-                                  double intercept, Crew& crew) {
+                                  const double* low, double intercept, Crew& crew) {
   std::vector<double> out(rows.n_rows);
   const size_t n_blocks = (rows.n_rows + rows_per_block - 1) / rows_per_block;
   crew.for_each_block(n_blocks, [&](size_t block) {
     Real r[tile_rows];
     double size[tile_rows];
     Pass pass(rows, y, nullptr, scaling, weights, intercept);
+    const std::vector<double> of_low = low ? pass.of_tiles(low) : std::vector<double>{};
     const size_t end = std::min((block + 1) * rows_per_block, rows.n_rows);
     for (size_t i = block * rows_per_block; i < end; i += tile_rows) {
       if (!crew.keep_going()) return;
       const size_t count = std::min(tile_rows, end - i);
-      pass.residuals(pass.read(i, count), i, count, r, size);
+      const Tile tile = pass.read(i, count);
+      pass.residuals(tile, i, count, r, size);
       for (size_t k = 0; k < count; ++k) out[i + k] = r[k].hi;
+      if (low)
+        for (size_t k = 0; k < count; ++k) out[i + k] -= dot(tile.row(k), of_low.data(), of_low.size(), 0.0);
     }
   });
   return out;

@@ -25,9 +25,10 @@ struct MovedFits {
 MovedFits moved_fits(const Rows& rows, const double* multipliers, double scale, const double* less, const double* start,
                      size_t block_rows, Crew& crew);
 
-// r_i itself, rounded once from twofold precision. For fewer rows than columns.
+// r_i itself, rounded once from twofold precision. For fewer rows than columns. low: what weights, then of dense
+// columns alone, have beyond float64; its share is taken off after the rounding. Null: nothing.
 std::vector<double> residual_rows(const Rows& rows, const double* y, const Scaling& scaling, const double* weights,
-                                  double intercept, Crew& crew);
+                                  const double* low, double intercept, Crew& crew);
 
 // z_i = intercept + x_i'weights in float64, unscaled: predictions. The order of the sum is fixed by the row alone.
 std::vector<double> scores(const Rows& rows, const double* weights, double intercept, Crew& crew);

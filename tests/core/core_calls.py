@@ -154,9 +154,11 @@ def _(rng: Rng) -> Arguments:
 
 @call("residual_rows")
 def _(rng: Rng) -> Arguments:
-    x, n, d = rows(rng)
+    has_low = rng.random() < 0.5
+    x, n, d = rows(rng, (_dense, _number, _bits, _missing)) if has_low else rows(rng)
     numbers = {"y": vector(rng, n), "scale": np.abs(vector(rng, d)), "weights": vector(rng, d)}
-    return {"x": x, **numbers, "y_scale": 1.0, "intercept": 0.5, "threads": threads(rng)}
+    low = vector(rng, d) if has_low else None
+    return {"x": x, **numbers, "y_scale": 1.0, "intercept": 0.5, "threads": threads(rng), "low": low}
 
 
 @call("moved_fits")
@@ -372,7 +374,14 @@ def _square(rng: Rng, d: int) -> Any:
 @call("turn")
 def _(rng: Rng) -> Arguments:
     n, d = int(rng.integers(0, 20)), int(rng.integers(0, 150))
-    return {"x": rng.normal(size=(n, d)), "out": np.empty((d, n)), "threads": threads(rng)}
+    weights = maybe(rng, vector(rng, n))
+    return {"x": rng.normal(size=(n, d)), "weights": weights, "out": np.empty((d, n)), "threads": threads(rng)}
+
+
+@call("look_at_columns")
+def _(rng: Rng) -> Arguments:
+    n, d = int(rng.integers(0, 20)), int(rng.integers(0, 150))
+    return {"turned": rng.normal(size=(d, n)), "weights": maybe(rng, vector(rng, n)), "threads": threads(rng)}
 
 
 @call("powers_of_two")

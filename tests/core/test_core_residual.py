@@ -101,6 +101,15 @@ def test_residuals_of_rows_are_rounded_once(core, rng, form):
     assert got.tolist() == pytest.approx([float(r) for r in exact], rel=2 * UNIT, abs=1e-28)
 
 
+@pytest.mark.parametrize("scale", [0.5, 2.0**-500])
+def test_low_parts_of_weights_count_in_residuals(core, rng, scale):
+    X, weights = rng.normal(size=(130, 7)), rng.normal(size=7) / scale
+    y, low = X @ (weights * scale), weights * rng.normal(size=7) * 2.0**-53
+    arguments = core_rows(X), y, np.full(7, scale), 1.0, weights, 0.0, 2
+    moved = core.residual_rows(*arguments) - core.residual_rows(*arguments, low)
+    assert moved == pytest.approx(X @ (low * scale), rel=1e-2, abs=1e-18)
+
+
 @pytest.mark.parametrize("form", ["dense", "Fortran", *SPARSE])
 def test_scores_are_the_sums_of_their_row(core, rng, form):
     X, weights = integers(rng, 300, 9, 0.5), rng.normal(size=9)
@@ -128,12 +137,16 @@ def test_moved_weights_and_their_fits_have_the_bits_of_two_passes(core, rng, sha
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (7, 70), (8, 64), (37, 133)])
-def test_turned_rows_are_the_columns_and_have_their_sizes(core, rng, shape):
-    X = rng.normal(size=shape)
+def test_turned_rows_are_the_columns_and_have_their_sizes_and_sums(core, rng, shape):
+    X, weights = rng.normal(size=shape), rng.normal(size=shape[0])
     X[-1, -1] = np.nan
     out = np.empty(shape[::-1])
-    sizes = core.turn(X, out, 2)
+    sizes, sums = core.turn(X, weights, out, 2)
     assert np.array_equal(out, X.T, equal_nan=True) and np.array_equal(sizes, np.abs(X).max(axis=0), equal_nan=True)
+    assert sums == pytest.approx(weights @ X, rel=1e-13, abs=1e-13, nan_ok=True)
+    for seen in (core.look_at_columns(out, weights, 2), core.turn(X, weights, out, 1)):
+        assert np.array_equal(seen[0], sizes, equal_nan=True) and np.array_equal(seen[1], sums, equal_nan=True)
+    assert not core.look_at_columns(out, None, 1)[1].any()
     for rows in (X, np.asfortranarray(X)):
         assert np.array_equal(core.column_sizes(core_rows(rows)), sizes, equal_nan=True)
 

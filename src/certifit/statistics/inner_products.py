@@ -5,14 +5,14 @@ The bits are the same for any number of threads.
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
+from scipy.linalg import cython_blas
 
 from certifit.data.columns import Array
 from certifit.data.source import tree_sum
 from certifit.runtime import core, n_threads, one_blas_thread
 
+DSYRK: object = cython_blas.__pyx_capi__["dsyrk"]
 BLOCK = 2048  # rows whose products are summed before sums are added, at least
 
 
@@ -27,16 +27,8 @@ def inner_products(A: Array) -> Array:
 
 
 def _products(A: Array) -> Array:
-    return np.asarray(core.inner_products(_dsyrk(), A, _block_rows(A), n_threads()))
+    return np.asarray(core.inner_products(DSYRK, A, _block_rows(A), n_threads()))
 
 
 def _block_rows(A: Array) -> int:
     return max(BLOCK, int(A.shape[1]))
-
-
-@cache
-def _dsyrk() -> object:
-    from scipy.linalg import cython_blas
-
-    capsules: dict[str, object] = cython_blas.__pyx_capi__
-    return capsules["dsyrk"]

@@ -8,6 +8,7 @@ its column, and s_j w_j replaces w_j.
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from math import fsum
 from typing import Self
 
@@ -52,6 +53,11 @@ def has_fewer_rows(source: Source) -> bool:
     return counted and sum(stretch.n_rows for stretch in source.stretches()) < source.n_features
 
 
+def is_moderate(scale: Array) -> bool:
+    """Whether products of unscaled entries stay within float64."""
+    return bool((scale > 1 / MODERATE).all() and (scale < MODERATE).all())
+
+
 class Turned:
     """Dense rows, column by column, which every pass over few rows and many columns reads.
 
@@ -74,7 +80,7 @@ class Turned:
         """roots_i roots_k x_i'x_k of the scaled rows. The scale is that of all columns."""
         n, turned = self.n_rows, self.rows[0][1]
         unit, zeros = roots * self.scale[0], np.zeros(n)
-        if 1 / MODERATE < self.scale[0] < MODERATE:  # products of unscaled entries stay within float64
+        if is_moderate(self.scale):
             return np.asarray(inner_products(turned) * unit * unit[:, None])
         sums, _ = core.gram(self.rows, None, None, unit, zeros, 1.0, 0.0, 1.0, self._block, False, n_threads())
         return np.asarray(sums[:n, :n])
@@ -89,10 +95,10 @@ class Turned:
         out, hi, lo = core.moved_fits(self.rows, multipliers, scale, less, weights, self._block, n_threads())
         return out, (hi[:-1], lo[:-1])
 
-    def precise_products(self, multipliers: Array, less: Array) -> Array:
-        """sum_i a_i x_i - less of the scaled rows, rounded once."""
+    def precise_products(self, multipliers: Array, less: Array, low: Array | None = None) -> Array:
+        """sum_i a_i x_i - less of the scaled rows, rounded once. low: what the multipliers have beyond float64."""
         ones, threads = np.ones(self.n_rows), n_threads()
-        left = core.residual_rows(self.rows, less / self.scale, ones, 1.0, multipliers, 0.0, threads)
+        left = core.residual_rows(self.rows, less / self.scale, ones, 1.0, multipliers, 0.0, threads, low)
         return -np.asarray(left) * self.scale
 
     def fits(self, weights: Array) -> dd.Pair:
@@ -102,18 +108,33 @@ class Turned:
         return hi[:-1], lo[:-1]
 
 
-def _turned(X: Array) -> tuple[Array | None, Array | None]:
-    """Dense rows by column, None for sparse ones, and the largest entries of the columns where the copy tells them."""
-    if sp.issparse(X):
-        return None, None
-    if (X.dtype == np.float64 and X.flags.f_contiguous) or 8 * X.size > memory_limit():
-        return X.T, None
-    out = np.empty(X.shape[::-1])
-    if X.dtype == np.float64 and X.flags.c_contiguous:
-        return out, core.turn(X, out, n_threads())
-    for begin in range(0, len(out), TURNED_PIECE):
-        out[begin : begin + TURNED_PIECE] = X[:, begin : begin + TURNED_PIECE].T
-    return out, None
+@dataclass(frozen=True)
+class ColumnLook:
+    """Dense rows by column, and what a first reading tells of the columns; None where it does not.
+
+    sizes: largest absolute entries. sums: sum_i w_i x_ij of the weights of the rows as they were given.
+    """
+
+    turned: Array | None
+    sizes: Array | None = None
+    sums: Array | None = None
+
+    @staticmethod
+    def of(X: Array, weight: Array) -> ColumnLook:
+        """Of rows of any type."""
+        if sp.issparse(X):
+            return ColumnLook(None)
+        is_plain = X.dtype == np.float64
+        if is_plain and X.flags.f_contiguous:
+            return ColumnLook(X.T, *core.look_at_columns(X.T, weight, n_threads()))
+        if 8 * X.size > memory_limit():
+            return ColumnLook(X.T)
+        out = np.empty(X.shape[::-1])
+        if is_plain and X.flags.c_contiguous:
+            return ColumnLook(out, *core.turn(X, weight, out, n_threads()))
+        for begin in range(0, len(out), TURNED_PIECE):
+            out[begin : begin + TURNED_PIECE] = X[:, begin : begin + TURNED_PIECE].T
+        return ColumnLook(out, *core.look_at_columns(out, weight, n_threads()))
 
 
 class RowKernel:
@@ -134,14 +155,14 @@ class RowKernel:
         if self.block.y is None:
             raise ValueError("least squares needs a target")
         self.y: Array = self.block.y
-        turned, sizes = _turned(self.block.X)
-        self.scaling = self._scaling(sizes)
         weight = np.ones(len(self.y)) if self.block.weight is None else self.block.weight
+        seen = ColumnLook.of(self.block.X, weight)
+        self.scaling = self._scaling(seen.sizes)
         self.weight: Array = weight * self.scaling.weight_scale
         self.sum_weight = float(self.weight.sum())
         refuse_no_weight(self.sum_weight)
-        self.turned = Turned.of(turned, self.scaling.scale)
-        self.mean = self._mean()
+        self.turned = Turned.of(seen.turned, self.scaling.scale)
+        self.mean = self._mean(seen.sums)
         y_mean = float(self.weight @ self.y) * self.scaling.y_scale / self.sum_weight
         self.y_mean = y_mean if fit_intercept else 0.0
         if standardize:
@@ -183,9 +204,13 @@ class RowKernel:
         scale = powers.columns if self.standardize else np.full(d, powers.columns.min())
         return Scaling(scale, np.zeros(d), float(powers.target), 0.0, float(powers.weight))
 
-    def _mean(self) -> Array:
+    def _mean(self, sums: Array | None) -> Array:
+        """Of the scaled columns. sums: of columns and weights that are not scaled, where they are known."""
         if not self.fit_intercept:
             return np.zeros(self.source.n_features)
+        scaling = self.scaling
+        if sums is not None and is_moderate(scaling.scale) and is_moderate(np.array([scaling.weight_scale])):
+            return np.asarray(sums * (scaling.scale * scaling.weight_scale) / self.sum_weight)
         if self.turned is not None:
             return self.turned.products(self.weight) / self.sum_weight
         if self.standardize:
@@ -348,7 +373,7 @@ class DualLeastSquares(RowKernel):
         pull = dd.two_product(self.penalty, weights)
         total, size = fsum(np.concatenate(slopes)), fsum(np.abs(slopes[0]))
         # Large parts cancel before the one rounding; what is left of the small parts is some u of them.
-        columns = self.turned.precise_products(slopes[0], pull[0]) + (self.turned.products(slopes[1]) - pull[1])
+        columns = self.turned.precise_products(slopes[0], pull[0], slopes[1]) - pull[1]
         columns -= self.mean * total
         rounding = UNIT * (4 * np.abs(columns) + 2 * np.abs(self.mean * total)) + 4 * len(self.y) * UNIT**2 * size
         magnitude = float(self.weight @ (2 * fsum(np.abs(weights)) + np.abs(self.y) * self.scaling.y_scale) ** 2)
