@@ -1,6 +1,7 @@
 """certifit fit: cross-validation, the choice of the model, and what is said when it cannot be done."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -205,3 +206,27 @@ def test_huge_numbers_have_no_squares_and_are_fitted_all_the_same(cli, tmp_path)
     result = cli("fit", "big.csv", "-t", "y", "-o", "out")
     assert result.exit_code in (0, 1), result.output
     assert Path("out/report.html").exists()
+
+
+@pytest.mark.parametrize("a, y", [("", "e300"), ("", "e-300"), ("", "e-320"), ("e300", "")])
+def test_targets_and_columns_near_the_ends_of_float64_have_a_report(cli, tmp_path, a, y):
+    """Squares of a target of 1e300 are infinite, those of one of 1e-300 are 0, and so are variances of 1 / 1e300."""
+    rng = np.random.default_rng(0)
+    x, level = rng.normal(size=60).round(3), rng.integers(0, 3, 60)
+    target = (1 + 2 * x + level + rng.normal(size=60)).round(3)
+    rows = {"a": [f"{v}{a}" for v in x], "g": [f"g{v}" for v in level], "y": [f"{v}{y}" for v in target]}
+    write("far.csv", rows)
+    result = cli("fit", "far.csv", "-t", "y", "-o", "out", "--model", "linear")
+    assert result.exit_code == (1 if y == "e-320" else 0), result.output  # numbers below 2.2e-308 have few digits
+    assert ("leave the range of float64. Give columns" in " ".join(result.stdout.split())) == bool(a)
+    assert cli("verify", "out/model.certifit", "far.csv").exit_code == result.exit_code
+
+
+def test_an_error_far_beyond_the_baseline_has_few_digits(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    write(
+        "far.csv", {"a": [f"{v}e{10 * k - 300}" for k, v in enumerate(rng.normal(size=60))], "y": rng.normal(size=60)}
+    )
+    told = cli("fit", "far.csv", "-t", "y", "-o", "out", "--model", "linear").stdout
+    assert validation_of("out")["rows"][-1]["r2"] < -1e6
+    assert not re.search(r"\d{12}", told) and not re.search(r"\d{12}[^\d\"]*%", Path("out/report.html").read_text())

@@ -136,7 +136,7 @@ def _kept(context: Table) -> list[str]:
 
 
 def _percent(r2: float) -> str:
-    shown = f"{100 * r2:.1f}"
+    shown = text.hundredths(r2)
     return f"{shown} %" if not (shown == "100.0" and r2 < 1) else f"{text.share(100 * r2, 100.0)} %"
 
 

@@ -238,6 +238,11 @@ def why_no_inference(fit: Fit) -> str:
             "There are no p-values or intervals: columns repeat others, so no coefficient is determined by the data. "
             "Leave out one column of each relation named above, then fit again."
         )
+    if fit.model.rank_ == len(fit.model.column_names_) and fit.seen.mass > fit.model.rank_ + fit.has_intercept:
+        return (
+            "There are no p-values or intervals: numbers are so large or so small that variances of coefficients "
+            "leave the range of float64. Give columns, target and weights in other units."
+        )
     return (
         "There are no p-values or intervals: there are no more rows than coefficients, so nothing is left to "
         "measure the noise with. Use more rows or fewer columns."
@@ -289,9 +294,10 @@ def _group(fit: Fit, kind: Any, place: slice) -> Table:
     """
     assert fit.weights is not None
     b, share = fit.weights[place], fit.seen.columns.mean[place]
-    mean = float(share @ b)
-    with np.errstate(over="ignore"):
-        variance = float(share @ (b - mean) ** 2 + (1 - share.sum()) * mean**2)
+    exponent = int(np.frexp(np.abs(b).max(initial=0.0))[1])  # squares of coefficients may leave the range of float64
+    scaled = np.ldexp(b, -exponent)
+    mean = float(share @ scaled)
+    variance = float(share @ (scaled - mean) ** 2 + (1 - share.sum()) * mean**2)
     reference, is_rare = fit.printed.reference(kind, fit.model.encoder_.survey_.columns[kind.name])
     f, p = _joint_test(fit.inference, place) if fit.inference is not None else (None, None)
     return {
@@ -301,7 +307,7 @@ def _group(fit: Fit, kind: Any, place: slice) -> Table:
         "n_pooled": int(fit.printed.is_rare[place].sum()),
         "reference_rows": fit.printed_mass(abs(round(float(fit.seen.mass * (1 - share.sum())), 6))),
         "n_levels": len(b) + 1,
-        "effect": float(np.sqrt(max(variance, 0.0))),
+        "effect": float(np.ldexp(np.sqrt(max(variance, 0.0)), exponent)),
         "f": f,
         "p": p,
     }

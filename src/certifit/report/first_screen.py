@@ -58,9 +58,13 @@ def _good(context: Table) -> Table:
     ends = ends_of_share(validation)
     if validation["share"] == "Explained":
         n = 0 if ends is not None and ends[1] - ends[0] > _WIDE else 1
-        between = "" if ends is None else f" ({100 * ends[0]:z.{n}f} to {100 * ends[1]:z.{n}f} %)".replace("-", "−")
+        between = (
+            ""
+            if ends is None
+            else f" ({text.hundredths(ends[0], n)} to {text.hundredths(ends[1], n)} %)".replace("-", "−")
+        )
         what = "deviance" if "deviance" in validation["measure"] else "loss"
-        answer = f"{100 * leader['r2']:z.{n}f} % of the {what} explained{between}".replace("-", "−")
+        answer = f"{text.hundredths(leader['r2'], n)} % of the {what} explained{between}".replace("-", "−")
         return {"question": _ON_NEW_ROWS, "answer": answer, "small": small}
     answer = text.share(leader["r2"])
     if ends is not None:
@@ -75,7 +79,8 @@ _WIDE = 0.1  # an interval of a share that is wider needs no tenth of a per cent
 def _rounded(share: float, width: float) -> str:
     """R² with as many decimals as its interval is wide; more when it is nearly 1."""
     n_digits = 2 if width > _WIDE else 3 if width > _WIDE / 10 else 4
-    return (f"{share:z.{n_digits}f}" if share < 0.99 else text.share(share)).replace("-", "−")
+    is_usual = -text.FAR <= share < 0.99
+    return (f"{share:z.{n_digits}f}" if is_usual else text.share(share)).replace("-", "−")
 
 
 def _good_labels(leader: Table, base: Table | None, n_splits: int) -> Table:

@@ -118,7 +118,8 @@ def _no_better(context: Table) -> Notice | None:
         is_sure, than = chosen["error"] >= base["error"], f"the {base['name']} alone"
         if not (is_sure or (ends is not None and ends[0] <= 0)):
             return None
-        between = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} % explained".replace("-", "−")
+        shown = [] if ends is None else [text.hundredths(end).replace("-", "−") for end in ends]
+        between = f", {' to '.join(shown)} % explained" if shown else ""
         words = f"The {validation['measure']} on rows it did not see is {text.amount(chosen['error'])}{between}"
         words += f", that of {than} {text.amount(base['error'])}"
     return notice(

@@ -19,6 +19,7 @@ COPIES_SEEN = "rows are predicted by models that saw their copies"
 BY_NOTICES = (SPELT_ALIKE, CLASSES_WEIGHTED, COPIES_SEEN)  # notes on the folds that a notice of its own says
 
 LEAST_LOSS = 1e-15  # of a probability of 1 to the last digit
+FAR = 10.0  # R squared so far below 0 has a few significant digits instead of decimals
 
 
 def one_line(text: object) -> str:
@@ -136,14 +137,29 @@ def p_value(p: float | None) -> str:
 
 
 def share(value: float | None, whole: float = 1.0) -> str:
-    """R squared: four decimals, more when it is nearly 1 so that 1 - R2 keeps two digits."""
+    """R squared: four decimals, more when it is nearly 1 so that 1 - R2 keeps two digits, fewer far below 0.
+
+    >>> share(0.8841), share(0.999978), share(-1.2363e18)
+    ('0.8841', '0.999978', '-1.236e18')
+    """
     if value is None or not math.isfinite(value):
         return "–"
+    if value < -FAR:
+        return amount(value)
     rest = whole - value
     if rest <= 1e-14 * whole:
         return "1"
     decimals = 4 if rest > 5e-4 else min(15, 1 - math.floor(math.log10(rest)))
     return f"{value:z.{decimals}f}"  # z: no minus before zeros
+
+
+def hundredths(value: float, decimals: int = 1) -> str:
+    """A share as the number before a "%"; far below 0 with two significant digits.
+
+    >>> hundredths(0.8841), hundredths(-3.1, 0), hundredths(-5.64e18)
+    ('88.4', '-310', '-5.6e20')
+    """
+    return amount(100 * value, 2) if value < -FAR else f"{100 * value:z.{decimals}f}"
 
 
 def less_than(metric: dict[str, Any]) -> str:

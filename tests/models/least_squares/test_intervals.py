@@ -157,6 +157,7 @@ REFUSALS = {
     "redundant columns": (lambda X: make(np.column_stack([X, X[:, 0]]), cf.LinearRegression()), "redundant.*x2 = x0"),
     "no freedom": (lambda X: make(X, cf.LinearRegression(), 3), "3 observations leave no residual degree.* 3 coef"),
     "fewer rows than columns": (lambda X: make(X.T, cf.LinearRegression()), "no residual degree|redundant|fewer"),
+    "numbers too large": (lambda X: make(X * 1e300, cf.LinearRegression()), "leave the range of float64. Give columns"),
     "weights of a sum too small": (
         lambda X: cf.LinearRegression().fit(X, X[:, 0], np.full(30, 0.1)), "3 observations leave no residual degree"
     ),

@@ -21,7 +21,7 @@ from certifit.inference.least_squares import WEIGHTS, Convention, Inference
 from certifit.inference.summary import Dropped, Summary
 from certifit.models.certificate import Certificate
 from certifit.models.estimator import Regressor, TaskT
-from certifit.models.least_squares.certificate import certify, determined, infer, variance_inflation
+from certifit.models.least_squares.certificate import SAFETY, certify, determined, infer, variance_inflation
 from certifit.models.least_squares.influence import Influence, influence_iter
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.robust_covariance import Covariance, RobustLaw, RowFacts, robust, row_facts
@@ -288,6 +288,8 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
         rank = (self.certificate_.rank or 0) + int(self.fit_intercept)
         if self.certificate_.dependent and n_obs > rank:
             return REDUNDANT.format(listed_relations(self.certificate_.dependent))
+        if n_obs > (len(self.coef_) + int(self.fit_intercept)) * (1 + SAFETY):
+            return BEYOND
         return (
             f"{n_obs:g} observations leave no residual degree of freedom for "
             f"{len(self.coef_) + int(self.fit_intercept)} coefficients. Use more rows or fewer columns."
@@ -374,6 +376,10 @@ REDUNDANT = (
 NEEDS_ROWS = (
     "No summary without rows: columns are redundant ({}), and a fitted model holds no rows to find out which "
     "coefficients are determined. Pass the rows of the fit: summary(X, y), or the scan."
+)
+BEYOND = (
+    "the numbers are so large or so small that variances of coefficients leave the range of float64. Give columns, "
+    "target and weights in other units."
 )
 _PENALISED = (
     "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0 on purpose, so they "

@@ -9,6 +9,7 @@ certificate) is derived on load, so a file cannot contradict itself.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -54,6 +55,7 @@ from certifit.models.record import (
 )
 
 LARGEST_EXPONENT = 1100
+SMALLEST_EXPONENT = -450  # squares of smaller targets have not all digits in float64, or are 0
 MOST_DIGITS = 15.0
 FEWEST_DIGITS = 10.0  # of every coefficient, where the objective has enough to be compared
 
@@ -125,9 +127,13 @@ def _inference_problems(content: Content) -> Iterator[Problems]:
         about = float(data["sum_weight"] * (size @ size))
         residual = float(2 * data["sum_weight"] * np.ldexp(arrays["history"][-1:, 0], -2 * exponent).sum())
     digits = arrays.get("certificate.digits", np.zeros(1))
-    is_known = len(arrays["history"]) > 0 and residual < math.inf and bool((digits >= FEWEST_DIGITS).all())
+    has_history = len(arrays["history"]) > 0 and exponent > SMALLEST_EXPONENT
+    is_known = has_history and residual < math.inf and bool((digits >= FEWEST_DIGITS).all())
+    has_digits = data["target_sd"] >= sys.float_info.min
     yield {
-        "a sum of squares that is not that of the target": about < math.inf and not agree(tss, about, NEAR),
+        "a sum of squares that is not that of the target": about < math.inf
+        and has_digits
+        and not agree(tss, about, NEAR),
         "residuals of more than the target": rss > tss * (1 + SAME),
         "residuals that are not those of the objective": is_known and abs(rss - residual) > NEAR * rss + SAME * tss,
     }
