@@ -2,7 +2,7 @@
 
     python -m benchmarks.first_hour --data ../shared/data --out docs/first-hour.md
 
-One process per command, forked from one that has imported what a fit needs (some 2 CPU seconds, which do not count).
+One process per command, forked from one that has imported what a fit needs (some 1 CPU second, which do not count).
 CPU seconds and peak memory are those of the process. What came: the notes, the first line of
 the leaderboard, the exit code.
 """
@@ -114,7 +114,7 @@ The files that people have and ten real tables, each fitted by a short command; 
 benchmarks.first_hour`. The awkward files are those of `benchmarks/awkward.py`: one table of 240 flats, written in
 other ways (docs/tables.md, "Files as people have them"). Every command begins with `certifit fit`; `--model linear`
 makes least squares alone, without it all models are compared. What came: the notes, then the model that was taken,
-with its error on new rows. CPU seconds (without the import of modules, some 2) and peak memory are those of
+with its error on new rows. CPU seconds (without the import of modules, some 1) and peak memory are those of
 the process, on a machine that did other work too.
 
 | typed | the file | what came | exit code | CPU s | peak MB |
