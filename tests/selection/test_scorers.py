@@ -1,10 +1,13 @@
 """Claims: scores by name are those of scikit-learn, bit for bit, and so is what they refuse."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import get_scorer
 
+import certifit as cf
 from certifit.selection.folds.fold_scores import Predicted
 from certifit.selection.folds.scorers import MEAN, ROOT, NamedScorer, scorer_of
 
@@ -49,3 +52,21 @@ def test_classes_and_other_scores_are_scikit_learns(rng):
     assert scorer_of(LinearRegression().fit(X, y), None)(model, X, y) == model.score(X, y)
     with pytest.raises(ValueError, match="scoring"):
         scorer_of(model, "no such score")
+
+
+@pytest.mark.parametrize(
+    "asked, meant", [("auc", "roc_auc"), ("rmse", ROOT), ("log-loss", "neg_log_loss"), ("acuracy", "accuracy")]
+)
+def test_an_unknown_score_is_refused_with_the_name_that_is_meant(rng, asked, meant):
+    X, y = rng.normal(size=(30, 2)), np.repeat([0, 1], 15)
+    model = cf.LogisticRegression(alpha=0.1)
+    for call in (
+        cf.CrossValidated(model, scoring=asked).fit,
+        cf.ForwardSelection(model, scoring=asked).fit,
+        partial(cf.learning_curve, model, scoring=asked),
+    ):
+        with pytest.raises(ValueError, match=rf"Got '{asked}'\. Did you mean .*'{meant}'.*get_scorer_names"):
+            call(X, y)
+    with pytest.raises(TypeError, match=r"the name of one score or a callable\. Got 3"):
+        cf.CrossValidated(model, scoring=3).fit(X, y)
+    assert cf.CrossValidated(model, scoring="roc_auc", cv=3).fit(X, y).best_score_ >= 0

@@ -41,6 +41,7 @@ from certifit.data.user_input import (
     predict_rows,
     predict_source,
     refuse_nonfinite,
+    refuse_targets,
     unchanged_on_error,
     unlabelled_source,
 )
@@ -59,6 +60,7 @@ from certifit.models.parameters import refuse_elsewhere
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.gram import ColumnRange
+from certifit.statistics.moments import target_sums
 
 
 class Task(Protocol):
@@ -393,6 +395,23 @@ class Regressor(RegressorMixin, TaskEstimator[TaskT, StateT]):
         out: a .parquet or .csv file to write them to, in constant memory for a scan; then nothing is returned.
         """
         return self._predict(X, out)
+
+    def score(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> float:
+        """R^2 = 1 - squared errors / those of the mean of y; of a scan with its own target too."""
+        if not isinstance(X, Source):
+            if y is None:
+                raise ValueError("score needs the targets y of these rows, or a scan that carries its target.")
+            refuse_targets(y)
+            return float(super().score(X, y, sample_weight))
+        check_is_fitted(self)
+        source = self._gate_again(X, y, sample_weight=sample_weight)
+        squares, total = source.reduce(partial(self._squares, mean=target_sums(source).mean))
+        return float(1 - squares / total) if total > 0 else float(squares == 0)
+
+    def _squares(self, block: Block, mean: float) -> Array:
+        """Of the errors of the model, and of those of the mean."""
+        y, weight = np.asarray(block.y), np.ones(block.n_rows) if block.weight is None else block.weight
+        return np.array([weight @ np.square(y - self.scores(block)), weight @ np.square(y - mean)])
 
     def certify(self, X: UserRows, y: UserTarget = None, sample_weight: UserWeights = None) -> Certificate:
         """The certificate of this model recomputed on data; no solver takes part."""

@@ -27,6 +27,7 @@ from certifit.selection.folds.engine import evaluate
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows
+from certifit.selection.folds.scorers import refuse_unknown_score
 from certifit.selection.folds.splits import UserSplits, is_leave_one_out, rounds_of, row_count
 from certifit.selection.folds.stages import Growth, growing
 
@@ -361,8 +362,7 @@ def _prepared(
     """Checked rows and their splits."""
     if not hasattr(estimator, "fit"):
         raise TypeError(f"estimator must have a method fit. Got {estimator!r}.")
-    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
-        raise TypeError(f"scoring must be None, the name of one score or a callable. Got {scoring!r}.")
+    refuse_unknown_score(scoring)
     if is_leave_one_out(cv):
         raise ValueError(
             "Curves and scores by fold need more than one row per fold. For leave-one-out use CrossValidated."

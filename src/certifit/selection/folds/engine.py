@@ -48,7 +48,7 @@ from certifit.selection.folds.metrics import (
     sufficient,
 )
 from certifit.selection.folds.rows import Rows, Shared, picked, reading_new_levels, times_of
-from certifit.selection.folds.scorers import scorer_of
+from certifit.selection.folds.scorers import refuse_unknown_score, scorer_of
 from certifit.selection.folds.splits import row_count, targets
 from certifit.statistics.loss_sums import HeldOut
 
@@ -129,6 +129,7 @@ def offered_scores(
     with_rows: bool = False,
 ) -> FoldScores | None:
     """Scores that a model offers for all candidates and splits together; None where each needs a refit."""
+    refuse_unknown_score(scoring)
     learner = learner_of(estimator)
     if not learner.is_ours:
         return None

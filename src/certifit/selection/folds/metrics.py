@@ -32,6 +32,7 @@ from certifit.evaluation.metrics.ranking import (
 )
 from certifit.evaluation.metrics.rows import ScoredRows, scored_rows
 from certifit.models.adapter import learner_of
+from certifit.models.estimator import Regressor
 from certifit.models.folds import RowMetric
 from certifit.models.metric import Metric
 
@@ -168,7 +169,8 @@ def predicted_scores(estimator: BaseEstimator, scoring: Scoring) -> PredictedSco
     """What makes row scores from a fitted estimator; None where a score is no function of means over rows."""
     if scoring is None:
         method = getattr(type(estimator), "score", None)
-        scoring = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(method)
+        by_method = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2", Regressor.score: "r2"}
+        scoring = by_method.get(method)
     if is_classifier(estimator):
         is_known = scoring == "accuracy" or (scoring == "neg_log_loss" and hasattr(estimator, "predict_proba"))
         return _OfClasses(str(scoring)) if is_known else None

@@ -7,16 +7,47 @@ imported where its scorer is needed, and root mean squares of plain arrays, the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
 from certifit.data.user_input import UserRows, UserTarget
+from certifit.models.metric import Metric
 from certifit.selection.folds.metrics import CLASS_SCORES, SUFFICIENT, Scorer, Scoring
 
 ROOT, MEAN = "neg_root_mean_squared_error", "neg_mean_squared_error"
 _KNOWN = {name for name in (*SUFFICIENT, *CLASS_SCORES) if name is not None}
+
+
+def refuse_unknown_score(scoring: object) -> None:
+    """Raise where `scoring` names no score. Names that are known here ask scikit-learn nothing."""
+    if scoring is None or callable(scoring) or isinstance(scoring, Metric):
+        return
+    if not isinstance(scoring, str):
+        raise TypeError(f"scoring must be None, the name of one score or a callable. Got {scoring!r}.")
+    if scoring in _KNOWN:
+        return
+    from sklearn.metrics import get_scorer_names
+
+    names = get_scorer_names()
+    if scoring in names:
+        return
+    near = [name for name in names if _is_meant(scoring, name)] or get_close_matches(scoring, names)
+    guess = f" Did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""
+    raise ValueError(
+        f"scoring must be the name of a score, a callable or None. Got {scoring!r}.{guess} Of a quantity: 'r2', "
+        "'neg_root_mean_squared_error', 'neg_mean_absolute_error'. Of classes: 'neg_log_loss', 'accuracy', "
+        "'balanced_accuracy', of two classes 'roc_auc', 'f1'. All others: sklearn.metrics.get_scorer_names()."
+    )
+
+
+def _is_meant(asked: str, name: str) -> bool:
+    """Whether a name of scikit-learn is spelt out what was asked for: rmse, logloss, auc."""
+    parts = name.removeprefix("neg_").split("_")
+    asked = "".join(letter for letter in asked.lower() if letter.isalnum())
+    return len(asked) > 2 and ("".join(part[0] for part in parts) == asked or "".join(parts).endswith(asked))
 
 
 def scorer_of(estimator: BaseEstimator, scoring: Scoring) -> Scorer:
