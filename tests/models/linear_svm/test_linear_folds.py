@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,43 @@ def test_more_rows_than_columns_are_refitted() -> None:
     X, y, _ = table(2)
     rows, rounds = folds_of(cf.LinearSVC(), X[:, :20], y, None)
     assert cf.LinearSVC().folds(rows.source, rounds, Candidates([{}], rows.classes), rows.shared) is None
+
+
+def hard(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, dict[str, Any], float]:
+    """Rows, weights, settings and an alpha of 36 rows whose last third are copies, some with other labels."""
+    X = rng.normal(size=(36, 72))
+    X[24:] = X[:12]
+    if name == "copies":
+        return X, None, {}, 1e-6
+    if name == "unlike weights":
+        return X, 10.0 ** rng.uniform(-6, 6, 36), {"standardize": True}, 1e-9
+    if name == "lost alpha":
+        return np.rint(3 * X) * 1e8, None, {"fit_intercept": False}, 1e-12
+    if name == "beyond float64":
+        return X * 1e155, None, {"fit_intercept": False}, 1.0
+    X[:, 0] = 1e10 * (1 + 1e-13 * rng.normal(size=36))  # rounding of a constant
+    return X, None, {"standardize": True}, 0.01
+
+
+@pytest.mark.parametrize("name", ["copies", "unlike weights", "lost alpha", "beyond float64", "nearly constant"])
+def test_scores_that_are_not_those_of_refits_are_refitted(name: str) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, weight, settings, alpha = hard(name, rng)
+        y = np.array(list("abc"))[rng.permutation(36) % 3]
+        model = cf.LinearSVC(alpha=alpha, **settings)
+        rows, rounds = folds_of(model, X, y, weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = model.folds(rows.source, rounds, Candidates([{}], rows.classes), rows.shared)
+        if found is None:
+            continue
+        assert name not in ("lost alpha", "beyond float64")
+        cells = rounds[0].cells.of(rows.source.gather())
+        for times, state in zip(rounds[0].train, found.states[0][0], strict=True):
+            seen = np.append(times, 0.0)[cells] * (1.0 if weight is None else weight)
+            refit = model.fit(X[seen > 0], y[seen > 0], seen[seen > 0])
+            assert state.scores == pytest.approx(refit.decision_function(X), rel=2e-3, abs=2e-3)
 
 
 @pytest.mark.parametrize("has_intercept", [False, True])

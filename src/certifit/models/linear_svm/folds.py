@@ -6,7 +6,7 @@ step of Newton's method, from the rows A that have slack, solves
     G_AA beta + b + beta / (2 C) = y,    sum_i beta_i = 0 (with b),    beta_i = 0 of the other rows
 
 and is exact once A stays. The machines of all classes and alphas take their steps together. No fit has a certificate,
-but each has a duality gap: where one is above tol, every training set is refitted.
+but each has a duality gap: where one is above tol, or scores are not known to SHARP, every training set is refitted.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from certifit.statistics.residual import UNIT
 MOST_ROWS = 500  # of a system that is solved for every machine
 MOST_NUMBERS = 1 << 21  # of systems that are solved together: 16 MB
 LEAST_STEP = 1e-12
+SHARP = 1e-3  # of a score, beside the margin: a bound, mostly a hundred times what is off
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,15 @@ def are_few(source: Source) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind in "fiub" and X.shape[0] <= min(X.shape[1], MOST_ROWS)
 
 
+@np.errstate(all="ignore")  # what overflows has no gap that is small enough, and is refitted
 @one_blas_thread
 def _fill(table: list[list[RowState | None]], part: LinearPart, block: Block, splits: Splits, n_classes: int) -> bool:
     """Put the fits of some candidates into the table; False where a training set is to be refitted."""
     X, codes = np.asarray(block.X, dtype=np.float64), codes_of(block)
     weight = np.ones(block.n_rows) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
-    if part.has_intercept:  # which takes the means up
-        X = X - X.mean(axis=0)
+    centred = X - X.mean(axis=0) if part.has_intercept else X  # an intercept takes the means up
     cells = splits.cells.of(block)
-    products = None if part.standardize else X @ X.T
+    products = None if part.standardize else centred @ centred.T
     for split, times in enumerate(splits.train):
         mass = np.append(times, 0.0)[cells] * weight
         trained = np.flatnonzero(mass > 0)
@@ -88,7 +89,7 @@ def _fill(table: list[list[RowState | None]], part: LinearPart, block: Block, sp
             return False
         G = products
         if G is None:
-            seen = X / moments(X[trained], mass[trained] / mass.sum(), part.has_intercept)[1]
+            seen = centred / moments(X[trained], mass[trained] / mass.sum(), part.has_intercept)[1]
             G = seen @ seen.T
         fits = _fits(part, G, codes, mass, trained, n_classes)
         if fits is None:
@@ -111,10 +112,16 @@ def _fits(part: LinearPart, G: Array, codes: Array, mass: Array, trained: Array,
     for begin in range(0, len(y), at_once):
         some = slice(begin, begin + at_once)
         machines = Machines(inner, y[some], bound[some], part.has_intercept)
-        machines.solve(part.max_iter)
+        try:
+            machines.solve(part.max_iter)
+        except np.linalg.LinAlgError:  # copies of rows beside an alpha that is lost in their squares
+            return None
         if not (machines.gaps() <= part.tol).all():
             return None
-        parts.append(machines.beta @ G[trained] + machines.b[:, None])
+        scores = machines.beta @ G[trained]
+        if not (machines.off(np.diagonal(G)) <= SHARP * (1 + np.abs(scores))).all():
+            return None
+        parts.append(scores + machines.b[:, None])
     z = np.concatenate(parts).reshape(len(alphas), len(classes), -1)
     return [class_scores(of_alpha.T, n_classes, "one-vs-rest") for of_alpha in z]
 
@@ -154,10 +161,11 @@ class Machines:
                 break
 
     def gaps(self) -> Array:
-        """Objectives less lower bounds, relative to the objectives: multipliers are the slopes of the slacks."""
-        every = np.arange(len(self.y))
+        """Objectives less lower bounds, relative to the objectives."""
+        every, self.product = np.arange(len(self.y)), self.beta @ self.G  # without the roundings of the steps
+        self.z = self.product + self.b[:, None]
         value = self._values(every, self.beta, self.product, self.z)
-        a = 2 * self.bound * np.maximum(1 - self.y * self.z, 0.0)
+        a = self.multipliers
         if self.has_intercept:  # the larger side shrinks to the sum of the other
             sides = [np.where(self.y > 0, a, 0.0).sum(axis=1), np.where(self.y < 0, a, 0.0).sum(axis=1)]
             least = np.minimum(*sides)
@@ -166,7 +174,26 @@ class Machines:
         signed = self.y * a
         squares = (signed * (signed @ self.G)).sum(axis=1)
         dual = (a - a**2 / (4 * self.bound)).sum(axis=1) - squares / 2
-        return np.where(value > 0, (value - dual) / np.where(value > 0, value, 1.0), 0.0)
+        gap = np.divide(value - dual, value, out=np.zeros(len(value)), where=value != 0)
+        return np.where(np.isnan(gap), np.inf, gap)
+
+    @property
+    def multipliers(self) -> Array:
+        """The slopes of the slacks."""
+        return np.asarray(2 * self.bound * np.maximum(1 - self.y * self.z, 0.0))
+
+    def off(self, squares: Array) -> Array:
+        """How far from the best scores those of rows of these squares can be; infinite where that is not known.
+
+        The equations miss by r, seen from the rows with slack. Until one of the others gains slack or one loses it, z
+        moves by no more than r and w by no more than r / 2, in the root of sum_i C_i r_i^2 / 2 and of sum_i r_i^2 D_i.
+        """
+        missing = (self.y * self.multipliers - self.beta) / (2 * self.bound)
+        size = np.sqrt((self.bound * missing**2).sum(axis=1))
+        is_clear = (np.sqrt(self.bound) * np.abs(1 - self.y * self.z) >= 2 * size[:, None]).all(axis=1)
+        of_b = size / np.sqrt(self.bound.max(axis=1)) if self.has_intercept else np.zeros(len(size))
+        off = size[:, None] * np.sqrt(squares / 2) + of_b[:, None]
+        return np.where(is_clear[:, None], off, np.inf)
 
     def _values(self, going: Array, beta: Array, product: Array, z: Array) -> Array:
         slack = np.maximum(1 - self.y[going] * z, 0.0)
