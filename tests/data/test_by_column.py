@@ -21,7 +21,7 @@ def columns(rng):
 
 def test_the_rows_are_those_of_the_columns(columns):
     rows = canonical(columns)
-    assert isinstance(rows, RowsByColumn) and np.shares_memory(rows.by_column.data, columns.data) and not rows.has_rows
+    assert isinstance(rows, RowsByColumn) and rows.by_column is columns and not rows.has_rows
     assert rows.shape == columns.shape and rows.dtype == columns.dtype and rows.format == "csr" and not rows.has_rows
     assert (rows.toarray() == columns.toarray()).all() and rows.has_rows
     assert (rows[3:9].toarray() == columns.toarray()[3:9]).all()
@@ -41,6 +41,22 @@ def test_columns_that_are_not_canonical_become_rows_at_once(columns):
     columns.indices[:2] = columns.indices[:2][::-1].copy()
     assert columns.indptr[1] > 1
     assert not isinstance(canonical(columns), RowsByColumn)
+
+
+FAULTS = {
+    "a short array of entries": lambda X: setattr(X, "data", X.data[:-4]),
+    "offsets beyond the entries": lambda X: X.indptr.__setitem__(-1, X.nnz + 5),
+    "offsets that fall": lambda X: X.indptr.__setitem__(3, 10**6),
+    "a row that is not there": lambda X: X.indices.__setitem__(0, X.shape[0]),
+    "a negative row": lambda X: X.indices.__setitem__(0, -1),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_corrupt_columns_are_refused_in_words(columns, fault):
+    FAULTS[fault](columns)
+    with pytest.raises(ValueError, match="X is a corrupt sparse csc array"):
+        canonical(columns)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -414,10 +414,10 @@ def canonical(X: Any) -> Any:
         return X
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions. Got a sparse array with {X.ndim}.")
-    if _is_canonical(X):
+    if _is_canonical(X, "csr"):
         return X
-    if X.format == "csc" and _is_canonical(columns := X.T) and _is_plain(X.data):
-        return RowsByColumn.of(columns.T)  # whose indices are of one type, which those of X need not be
+    if _is_canonical(X, "csc") and _is_plain(X.data):
+        return RowsByColumn.of(X)
     if hasattr(X, "check_format"):
         try:
             X.check_format(full_check=True)
@@ -433,14 +433,15 @@ def canonical(X: Any) -> Any:
     return csr
 
 
-def _is_canonical(X: Any) -> bool:
-    """Whether X is CSR without a fault, columns in order and each once: one pass over the indices for all of it."""
-    if X.format != "csr" or X.indices.dtype != X.indptr.dtype or X.indptr.dtype not in (np.int32, np.int64):
+def _is_canonical(X: Any, layout: str) -> bool:
+    """Whether X is CSR (CSC) without a fault, in order and each entry once: one pass over the indices for all of it."""
+    if X.format != layout or X.indices.dtype != X.indptr.dtype or X.indptr.dtype not in (np.int32, np.int64):
         return False
-    fits = len(X.indptr) == X.shape[0] + 1 and len(X.indices) == len(X.data)
+    n_lines, length = X.shape if layout == "csr" else X.shape[::-1]
+    fits = len(X.indptr) == n_lines + 1 and len(X.indices) == len(X.data)
     if not (fits and _is_plain(X.indices) and _is_plain(X.indptr)):
         return False
-    return bool(core.is_canonical_csr(X.indices, X.indptr, X.shape[1], n_threads()))
+    return bool(core.is_canonical_csr(X.indices, X.indptr, length, n_threads()))
 
 
 def _is_plain(vector: Array) -> bool:
