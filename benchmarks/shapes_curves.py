@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .shapes import Cell, classes, command_line, compared, quantity
+from .shapes import Cell, classes, command_line, compared, quantity, written
 
 OPTIONS = ("--task", "classes")
 
@@ -79,7 +79,7 @@ def measured() -> Iterator[tuple[str, Point]]:
     for curve in CURVES:
         for size in curve.sizes:
             with tempfile.TemporaryDirectory() as folder:
-                path = curve.write(size)(Path(folder), Path())
+                path = written(curve.write(size), Path(folder), Path())
                 cell: Cell = command_line(f"{curve.title}, {size} {curve.what}", path, curve.options)
                 if cell.code not in (0, 1):
                     raise SystemExit(f"{cell.shape}: certifit ended with code {cell.code}.")
