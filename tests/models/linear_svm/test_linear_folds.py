@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -128,3 +129,53 @@ def test_machines_end_at_the_least_of_their_objectives(has_intercept: bool) -> N
     assert w == pytest.approx((2 * bound * slack * y) @ X, abs=1e-9)
     if has_intercept:
         assert (bound * slack * y).sum(axis=1) == pytest.approx(np.zeros(6), abs=1e-9)
+
+
+def exact_scores(X: np.ndarray, y: np.ndarray, bound: np.ndarray, z: np.ndarray, has_intercept: bool) -> Any:
+    """The best scores in fractions, by Newton's steps from rows that have slack at z; None where they do not settle."""
+    rows, n = [[Fraction(x) for x in row] for row in X], len(y)
+    G = [[sum(a * b for a, b in zip(row, other, strict=True)) for other in rows] for row in rows]
+    for _ in range(20):
+        active = [i for i in range(n) if y[i] * z[i] < 1]
+        system = [[G[i][j] + (i == j) / (2 * Fraction(bound[i])) for j in active] + [Fraction(1)] for i in active]
+        if has_intercept:
+            system.append([Fraction(1)] * len(active) + [Fraction(0)])
+        right = [Fraction(y[i]) for i in active] + [Fraction(0)] * has_intercept
+        solution = solved([row[: len(right)] for row in system], right)
+        b = solution[-1] if has_intercept else Fraction(0)
+        z = [sum(G[i][j] * beta for j, beta in zip(active, solution, strict=False)) + b for i in range(n)]
+        if active == [i for i in range(n) if y[i] * z[i] < 1]:
+            return z
+    return None
+
+
+def solved(system: list[list[Fraction]], right: list[Fraction]) -> list[Fraction]:
+    """By elimination."""
+    table = [[*row, value] for row, value in zip(system, right, strict=True)]
+    for k in range(len(table)):
+        pivot = max(range(k, len(table)), key=lambda i: abs(table[i][k]))
+        table[k], table[pivot] = table[pivot], table[k]
+        table[k] = [x / table[k][k] for x in table[k]]
+        for i in range(len(table)):
+            if i != k:
+                table[i] = [x - table[i][k] * at for x, at in zip(table[i], table[k], strict=True)]
+    return [row[-1] for row in table]
+
+
+@pytest.mark.parametrize("has_intercept", [False, True])
+def test_scores_are_no_further_from_the_best_than_is_said(has_intercept: bool) -> None:
+    """Of rows and weights of unlike sizes, whose products are rounded by more than small rows are long."""
+    n_checked = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(5, 8)) * 10.0 ** rng.uniform(-7, 7, size=(5, 1))
+        y, bound = np.array([1.0, -1, 1, -1, rng.choice([-1, 1])]), 10.0 ** rng.uniform(-4, 12, size=5)
+        machines = Machines(X @ X.T, y[None], bound[None], has_intercept)
+        machines.solve(50)
+        machines.gaps()
+        off = machines.off(np.square(X).sum(axis=1), X.shape[1])[0]
+        best = exact_scores(X, y, bound, machines.z[0], has_intercept) if np.isfinite(off).all() else None
+        if best is not None:
+            n_checked += 1
+            assert all(abs(Fraction(z) - at) <= most for z, at, most in zip(machines.z[0], best, off, strict=True))
+    assert n_checked > 15

@@ -91,7 +91,7 @@ def _fill(table: list[list[RowState | None]], part: LinearPart, block: Block, sp
         if G is None:
             seen = centred / moments(X[trained], mass[trained] / mass.sum(), part.has_intercept)[1]
             G = seen @ seen.T
-        fits = _fits(part, G, codes, mass, trained, n_classes)
+        fits = _fits(part, G, X.shape[1], codes, mass, trained, n_classes)
         if fits is None:
             return False
         for place, scores in zip(part.places, fits, strict=True):
@@ -99,8 +99,13 @@ def _fill(table: list[list[RowState | None]], part: LinearPart, block: Block, sp
     return True
 
 
-def _fits(part: LinearPart, G: Array, codes: Array, mass: Array, trained: Array, n_classes: int) -> list[Array] | None:
-    """Scores of all rows by the fit of every alpha; None where a gap is too large."""
+def _fits(
+    part: LinearPart, G: Array, n_columns: int, codes: Array, mass: Array, trained: Array, n_classes: int
+) -> list[Array] | None:
+    """Scores of all rows by the fit of every alpha; None where a gap is too large, or scores are not known.
+
+    G: products of rows of so many columns.
+    """
     total = float(mass.sum())
     alphas = np.array([1.0 / total if alpha is None else alpha for alpha in part.alphas])
     classes = np.array([1]) if n_classes == 2 else np.arange(n_classes)
@@ -119,7 +124,7 @@ def _fits(part: LinearPart, G: Array, codes: Array, mass: Array, trained: Array,
         if not (machines.gaps() <= part.tol).all():
             return None
         scores = machines.beta @ G[trained]
-        if not (machines.off(np.diagonal(G)) <= SHARP * (1 + np.abs(scores))).all():
+        if not (machines.off(np.diagonal(G), n_columns) <= SHARP * (1 + np.abs(scores))).all():
             return None
         parts.append(scores + machines.b[:, None])
     z = np.concatenate(parts).reshape(len(alphas), len(classes), -1)
@@ -182,18 +187,35 @@ class Machines:
         """The slopes of the slacks."""
         return np.asarray(2 * self.bound * np.maximum(1 - self.y * self.z, 0.0))
 
-    def off(self, squares: Array) -> Array:
+    def off(self, squares: Array, n_columns: int) -> Array:
         """How far from the best scores those of rows of these squares can be; infinite where that is not known.
 
-        The equations miss by r, seen from the rows with slack. Until one of the others gains slack or one loses it, z
-        moves by no more than r and w by no more than r / 2, in the root of sum_i C_i r_i^2 / 2 and of sum_i r_i^2 D_i.
+        The slopes at the state are -2 sum_i C_i m_i (x_i, 1) + rest: m_i is what the equations of rows with slack miss
+        by, roundings of scores included, as many that are independent; the rest has the betas of other rows, and beside
+        b the sum of all. As long as the rows with slack keep it, on the step (d, e) to the best weights and with t^2 =
+        sum_i C_i (x_i'd + e)^2 over them,
+
+            |d|^2 + 2 t^2 <= 2 t sqrt(sum_i C_i m_i^2) + |rest'(d, e)|,   |e| <= t / sqrt(C_i) + |x_i| |d| for each
         """
-        missing = (self.y * self.multipliers - self.beta) / (2 * self.bound)
-        size = np.sqrt((self.bound * missing**2).sum(axis=1))
-        is_clear = (np.sqrt(self.bound) * np.abs(1 - self.y * self.z) >= 2 * size[:, None]).all(axis=1)
-        of_b = size / np.sqrt(self.bound.max(axis=1)) if self.has_intercept else np.zeros(len(size))
-        off = size[:, None] * np.sqrt(squares / 2) + of_b[:, None]
-        return np.where(is_clear[:, None], off, np.inf)
+        slack, lengths, roots = 1 - self.y * self.z, np.sqrt(self.G.diagonal()), np.sqrt(self.bound)
+        # Of a product of rows that were moved, in sums of eight lanes or more, and of sums of products.
+        has_slack, unit = slack > 0, (3 + np.sqrt(n_columns + len(lengths)) / 8) * UNIT
+        lost = unit * np.sqrt(self.beta**2 @ lengths**2)[:, None]
+        lost_b = 4 * UNIT * (1 + np.abs(self.b))[:, None]
+        rounding = lost * lengths + lost_b
+        missing = np.abs(self.y * self.multipliers - self.beta) / (2 * self.bound) + rounding
+        of_t = 2 * np.sqrt(np.sum(self.bound * np.where(has_slack, missing, 0.0) ** 2, axis=1))
+        others = np.where(has_slack, 0.0, np.abs(self.beta))
+        of_d, row = others @ lengths, (np.zeros(len(of_t)), np.zeros(len(of_t)))  # 1 / sqrt(C_i) and |x_i| of one row
+        if self.has_intercept:
+            near = np.where(has_slack, 1 / roots + lengths, np.inf).argmin(axis=1)
+            row = 1 / roots[np.arange(len(near)), near], lengths[near]
+            of_e = np.abs(self.beta.sum(axis=1)) + others.sum(axis=1) + UNIT * np.abs(self.beta).sum(axis=1)
+            of_t, of_d = of_t + of_e * row[0], of_d + of_e * row[1]
+        t, d = of_t / 2 + of_d / np.sqrt(8), of_d + of_t / np.sqrt(8)
+        is_clear = np.abs(slack) >= 2 * np.where(has_slack, t[:, None] / roots, 0.0) + rounding
+        off = (d[:, None] + lost) * np.sqrt(squares) + (t * row[0] + d * row[1])[:, None] + lost_b
+        return np.where((is_clear.all(axis=1) & has_slack.any(axis=1))[:, None], off, np.inf)
 
     def _values(self, going: Array, beta: Array, product: Array, z: Array) -> Array:
         slack = np.maximum(1 - self.y[going] * z, 0.0)
