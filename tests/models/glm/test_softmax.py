@@ -193,6 +193,18 @@ def test_states_that_were_moved_are_refused(problem):
         assert not certify(task, SoftmaxWeights(best.coef, intercept), TOL).holds
 
 
+@pytest.mark.parametrize("shift", [0.0, 1000.0])
+def test_what_intercepts_have_in_common_hides_no_excess(shift):
+    """Intercepts of 1e11 and more are rounded to steps that their classes see, so rounding once more is an excess."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(25, 2)) + shift, np.arange(25.0) % 3
+        task, state = fitted(X, y, 0.0)
+        far = SoftmaxWeights(state.coef, state.intercept + 10.0 ** rng.uniform(11, 13))
+        near = SoftmaxWeights(state.coef, far.intercept - far.intercept[0])  # the same chances: nothing is rounded
+        assert certify(task, far, TOL).value == pytest.approx(certify(task, near, TOL).value, rel=0.01)
+
+
 def test_classes_that_can_be_parted_are_not_certified_without_a_penalty(rng):
     X = rng.normal(size=(60, 2)) + np.repeat([[0, 0], [20, 0], [0, 20]], 20, axis=0)
     y = np.repeat([0.0, 1.0, 2.0], 20)

@@ -90,7 +90,8 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
     """How far the objective at the state can be above its minimum."""
     if not task.is_smooth or task.loss.is_piecewise or task.size > most_entries(task):
         return _certify_gap(task, state, tolerance)
-    point, common = task.centred(_point(task, state))
+    coef, intercept, common = task.centred(*_parts(state))
+    point = task.from_user_units(coef, intercept)
     gap = _gap_first(task, point, common, tolerance)
     if gap is not None and gap.relative <= tolerance:
         return _of_proof(task, state, Proof(gap, np.inf), DUALITY, tolerance)
@@ -143,8 +144,13 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
     )
 
 
+def _parts(state: GlmState) -> tuple[Array, Array]:
+    """Weights, scores x columns, and an intercept per score."""
+    return np.atleast_2d(state.coef), np.atleast_1d(state.intercept)
+
+
 def _point(task: GlmOrSoftmaxTask, state: GlmState) -> Array:
-    return task.from_user_units(np.atleast_2d(state.coef), np.atleast_1d(state.intercept))
+    return task.from_user_units(*_parts(state))
 
 
 def _gap_first(task: GlmOrSoftmaxTask, point: Array, common: float, tolerance: float) -> Gap | None:
@@ -284,12 +290,12 @@ def _literal(task: GlmOrSoftmaxTask, state: GlmState, near: Related, bound: Curv
     rows = literal_columns(task.source, near.found, task.fit_intercept)
     if rows is None:
         return np.inf
-    scores = zip(np.atleast_2d(state.coef), np.atleast_1d(state.intercept), strict=True)
+    scores = zip(*task.centred(*_parts(state))[:2], strict=True)
     converted = [rows.basis.converted(coef, float(intercept)) for coef, intercept in scores]
     sizes: ColumnSizes = rows.source.reduce(ColumnSizes.of)
     other = task.without_penalty(rows.source)
     coef, intercept = (np.array([getattr(one, part) for one in converted]) for part in ("coef", "intercept"))
-    point, _ = other.centred(other.from_user_units(coef, intercept))
+    point = other.from_user_units(coef, intercept)
     there = bound_at(other, point, 0.0, off=max(one.off_by(sizes.columns) for one in converted))
     if there.related is not None or there.is_local:
         return np.inf
@@ -436,7 +442,8 @@ def _relations(task: GlmOrSoftmaxTask, state: GlmState) -> tuple[str, ...]:
     """One sentence per redundant column: they are those of least squares."""
     if not len(task.columns.factor.dependent):
         return ()
-    first = Weights(np.atleast_2d(state.coef)[0], float(np.atleast_1d(state.intercept)[0]))
+    coef, intercept = _parts(state)
+    first = Weights(coef[0], float(intercept[0]))
     return certify_squares(task.columns, first, 1.0).dependent
 
 
@@ -444,8 +451,8 @@ def _separation(task: GlmOrSoftmaxTask, state: GlmState) -> Separation | None:
     """What is known of a direction in which the loss falls for ever; None where a penalty or the loss forbids one."""
     if task.l2.any() or (task.strengths.alpha * task.strengths.factors).any():
         return None
-    intercepts = [np.atleast_1d(state.intercept)] if task.fit_intercept else []
-    candidate = np.column_stack([np.atleast_2d(state.coef), *intercepts])
+    coef, intercept = _parts(state)
+    candidate = np.column_stack([coef, intercept]) if task.fit_intercept else coef
     if isinstance(task, SoftmaxTask):
         return softmax_separation(task.source, task.n_classes, task.fit_intercept, candidate)
     sides = sides_of(task.loss)

@@ -196,12 +196,15 @@ class SoftmaxTask(ScoreTask[SoftmaxWeights]):
         """Weights, classes x columns, and the intercepts."""
         return SoftmaxWeights(coef, intercept)
 
-    def centred(self, point: Array) -> tuple[Array, float]:
-        """The point about the mean of the classes, and what that mean costs: it changes no chance, only squares."""
-        at = point.reshape(self.shape)
-        mean = at.mean(axis=1, keepdims=True)
-        cost = float(self.n_classes / 2 * (self.l2 @ np.square(mean[:, 0]))) * (1 + 8 * UNIT)
-        return (at - mean).ravel(), cost
+    def centred(self, coef: Array, intercept: Array) -> tuple[Array, Array, float]:
+        """About the means of the classes, and what those cost: they change no chance, only squares.
+
+        In the user's units, where a difference is rounded by its own size: sums with a shift have the rounding of what
+        the classes have in common, and another in each class.
+        """
+        mean = coef.mean(axis=0)
+        cost = float(self.n_classes / 2 * (self.l2[:-1] @ np.square(mean / self.scaling.scale))) * (1 + 8 * UNIT)
+        return coef - mean, intercept - intercept.mean(), cost
 
     def without_penalty(self, source: Source) -> SoftmaxTask:
         """The same of other columns of the rows."""

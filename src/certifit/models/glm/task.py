@@ -98,9 +98,9 @@ class ScoreTask(ABC, Generic[StateT]):
     def without_penalty(self, source: Source) -> Self:
         """The same of other columns of the rows."""
 
-    def centred(self, point: Array) -> tuple[Array, float]:
-        """The point without what changes no score's meaning, and what that costs: of one score nothing is."""
-        return point, 0.0
+    def centred(self, coef: Array, intercept: Array) -> tuple[Array, Array, float]:
+        """Weights and intercepts without what changes no prediction, and what that costs: of one score nothing does."""
+        return coef, intercept, 0.0
 
     @abstractmethod
     def facts(self) -> dict[str, float]:
