@@ -114,6 +114,8 @@ def _softmax(rng: Random) -> Problem:
     if chance(rng, 0.15):
         factors = rng.choice([0.0, 0.5, 1.0, 3.0], size=problem.rows.shape[1])
         problem.parameters["penalty_factors"] = [float(f) for f in factors]
+    if chance(rng, 0.15):
+        problem.parameters["fit_intercept"] = False
     return problem
 
 
