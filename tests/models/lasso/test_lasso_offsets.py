@@ -11,6 +11,9 @@ import scipy.sparse as sp
 
 import certifit as cf
 from certifit.data.source import Memory
+from certifit.selection.folds.engine import offered_scores
+from certifit.selection.folds.rows import Rows
+from certifit.selection.folds.splits import rounds_of
 from certifit.statistics.gram import centred_gram, gram
 
 
@@ -39,6 +42,21 @@ def test_folds_of_sparse_columns_far_from_zero_score_as_dense_ones(rng, offset):
         for Z in (X, sp.csr_array(X))
     ]
     np.testing.assert_allclose(scores[1], scores[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("offset", [1e8, 1e9])
+def test_squares_of_folds_are_those_of_their_fits_far_from_zero(rng, offset, fit_intercept):
+    """Products about 0 have no digits of the squares: some were 0."""
+    X = rng.normal(size=(40, 3)) + offset * np.array([1.0, 0.3, 2.0])
+    y = X @ [1.0, 2.0, -1.0] + rng.normal(size=40)
+    model = cf.Lasso(fit_intercept=fit_intercept)
+    of_rows = Rows.of(model, X, y, None)
+    rounds = rounds_of(cf.Folds(3), of_rows.source, of_rows.labels, of_rows.groups)
+    scores = offered_scores(model, of_rows, rounds, [{"alpha": 1e-6}], "neg_mean_squared_error", with_rows=True)
+    assert scores is not None
+    for error, fold in zip(scores.validation[0], scores.held_out, strict=True):
+        assert error == pytest.approx(fold.values["score"].mean(), rel=1e-3)
 
 
 @pytest.mark.parametrize("offset", [1e4, 1e8])

@@ -16,6 +16,7 @@ from certifit.models.least_squares.fold_path import (
     FoldEquations,
     FoldPath,
     about_training_mean,
+    exact_squares,
     held_out_of,
     held_out_rows,
     in_units,
@@ -50,8 +51,8 @@ def gram_fold_path(
     for k, (pair, system) in enumerate(zip(pairs, systems, strict=True)):
         unit, table.in_units = safe_unit(pair[0].y_unit)
         vectors = _vectors(pair[0], weights[k] * system.shares, folds.fit_intercept)
+        table.errors[:, order, k] = _errors(folds, k, pair, vectors) * unit
         for side, gram in enumerate(pair):
-            table.errors[side, order, k] = squares(gram, vectors)[0] * unit
             table.totals[side, k] = spread(gram) * unit
             table.weights[side, k] = gram.sum_weight / gram.scaling.weight_scale
         table.null[k] = about_training_mean(*pair, folds.fit_intercept) * unit
@@ -146,6 +147,18 @@ class _Table:
         (train_total, validation_total), (train_weight, validation_weight) = self.totals, self.weights
         totals = (train_total, validation_total, train_weight, validation_weight)
         return FoldPath(train, validation, *totals, self.null, self.in_units, held_out=held_out)
+
+
+def _errors(folds: FoldEquations, split: int, pair: tuple[Gram, Gram], vectors: Array) -> Array:
+    """Squares on training and validation rows of every alpha, scaled; in twofold precision where float64 fails."""
+    results = [squares(gram, vectors) for gram in pair]
+    errors, is_known = np.array([values for values, _ in results]), np.logical_and(*(known for _, known in results))
+    if not is_known.all():
+        exact = folds.pair(split, twofold=True)
+        for a in np.flatnonzero(~is_known).tolist():
+            v = np.ascontiguousarray(vectors[:, a])
+            errors[:, a] = exact_squares(exact, (v, np.zeros_like(v)), pair[0].scaling)
+    return errors
 
 
 def _fits_of(folds: FoldEquations, split: int, scaling: Scaling, vectors: Array) -> Fits:

@@ -361,8 +361,10 @@ def _errors(folds: FoldEquations, split: int, grams: tuple[Gram, Gram], solution
     if not is_plain.all():
         exact = folds.pair(split, twofold=True)
         for i in np.flatnonzero(~is_plain).tolist():
-            hi, lo = _moved_pair(solutions.systems[i], (solutions.hi[i], solutions.lo[i]), exact[0])
-            out[:, i] = [twofold_squares(gram, hi, lo) for gram in exact]
+            gram = solutions.systems[i].gram
+            hi, lo = _vectors(np.array([solutions.hi[i], solutions.lo[i]]), int(folds.fit_intercept))
+            lo[-1] = 0.0
+            out[:, i] = exact_squares(exact, (hi, lo), None if gram.low is not None else gram.scaling)
     return out
 
 
@@ -434,19 +436,19 @@ def _vectors(solutions: Array, offset: int) -> Array:
     return out
 
 
-def _moved_pair(equations: NormalEquations, solution: dd.Pair, exact: Gram) -> dd.Pair:
-    """v for the scaling of the twofold statistic, whose shifts differ from those of a float64 one."""
-    hi, lo = _vectors(np.array(solution), int(equations.fit_intercept))
-    lo[-1] = 0.0
-    if equations.gram.low is not None:
-        return hi, lo
-    old, new, d = equations.gram.scaling, exact.scaling, exact.n_columns
-    if equations.fit_intercept:
-        # b + w'(x - old) - y_old = (b - w'(old - new) - (y_old - y_new)) + w'(x - new) - y_new; here -w, -b stand
-        change = dd.dot(hi[:d], old.shift - new.shift)
+def exact_squares(exact: tuple[Gram, Gram], v: dd.Pair, scaling: Scaling | None) -> list[float]:
+    """v'S v of the training and the validation rows from twofold sums. scaling: of v where it is not that of the sums.
+
+    With an intercept shifts differ:
+    b + w'(x - old) - y_old = (b - w'(old - new) - (y_old - y_new)) + w'(x - new) - y_new; in v stand -w and -b
+    """
+    (hi, lo), new, d = v, exact[0].scaling, exact[0].n_columns
+    if scaling is not None and (scaling.y_shift != new.y_shift or (scaling.shift != new.shift).any()):
+        hi, lo = hi.copy(), lo.copy()
+        change = dd.dot(hi[:d], scaling.shift - new.shift)
         total = dd.add((hi[d : d + 1], lo[d : d + 1]), (np.array([-change[0]]), np.array([-change[1]])))
-        hi[d : d + 1], lo[d : d + 1] = dd.add(total, (np.array([new.y_shift - old.y_shift]), np.zeros(1)))
-    return hi, lo
+        hi[d : d + 1], lo[d : d + 1] = dd.add(total, (np.array([new.y_shift - scaling.y_shift]), np.zeros(1)))
+    return [twofold_squares(gram, hi, lo) for gram in exact]
 
 
 def squares(gram: Gram, vectors: Array) -> tuple[Array, Array]:
