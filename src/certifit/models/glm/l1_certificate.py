@@ -136,7 +136,8 @@ def _condition(task: GlmOrSoftmaxTask, point: Array) -> float:
 
 
 def _face(at: Point, is_bonus: bool = False) -> _Face | None:
-    """The Hessian of the columns that matter; None where they are too many, or no slopes of the penalty add up to 0.
+    """The Hessian of the columns that matter; None where they are too many, where it or the slopes leave float64, or
+    where no slopes of the penalty add up to 0.
 
     is_bonus: a gap is within the tolerance.
     """
@@ -149,7 +150,7 @@ def _face(at: Point, is_bonus: bool = False) -> _Face | None:
         if len(rows) * task.n_scores > most_entries(task):
             return None
         matrix, is_level = _matrix(at, rows)
-        rest = _slopes(at, is_level)
+        rest = _slopes(at, is_level) if np.isfinite(matrix).all() and np.isfinite(at.at.gradient).all() else None
         if rest is None:
             return None
         face = _Face(at, rows, matrix, *rest, least)
