@@ -31,6 +31,7 @@ from certifit.statistics.row_curvature import Loss, in_large_blocks
 STEP = 6e-6  # relative step of differences of a slope: the cube root of the rounding unit
 FORMULA_ERROR = 2.0**-49  # error of a computed loss, relative to it and to its slope times 1 + |z| + |log y|
 SUM_ERROR = 2.0**-40  # relative error of a sum of losses
+LITTLE = 0.5  # of scores: as far as slope and curvature tell what a loss is
 INDEFINITE = 1e-10  # eigenvalues below minus this share of the largest, in units of unit diagonal, are negative
 
 
@@ -166,7 +167,8 @@ def value_sums(stretch: Block, values: Array, weight_scale: float, block_rows: i
 def careful_loss(source: Source, at: At, score_error: float) -> tuple[float, float]:
     """Bounds on the sum of w l, losses written so that nothing cancels, for scores that are off by score_error.
 
-    l is convex in z, so l(z + t) >= l(z) + l'(z) t; its formulas are right to some roundings of it and of z and log y.
+    Where l is convex in z, l(z + t) >= l(z) + l'(z) t, and it is largest at an end; its formulas are right to some
+    roundings of it and of z and log y.
     """
     bounds = source.map(partial(_careful_of_stretch, at=at, score_error=score_error))
     low, high = np.sum(np.asarray(list(bounds)).reshape(-1, 2), axis=0)
@@ -183,8 +185,13 @@ def _careful_of_stretch(stretch: Block, at: At, score_error: float) -> tuple[flo
         off = moved * (np.abs(losses.slopes) + moved * np.abs(losses.curved))
         low = np.maximum(losses.values * (1 - FORMULA_ERROR) - off, 0.0)
         weight = at.scaling.weight_scale * (1.0 if stretch.weight is None else stretch.weight)
-        # e^moved: by how much a curvature can grow on the way
-        return float(np.sum(weight * low)), float(np.sum(weight * (losses.values * (1 + FORMULA_ERROR) + 2 * off)))
+        # e^moved: by how much a curvature can grow on the way. Beyond that slopes that have underflowed tell nothing.
+        high = losses.values * (1 + FORMULA_ERROR) + np.where(moved <= LITTLE, 2 * off, np.inf)
+        if at.loss.is_convex and (moved > LITTLE).any():
+            ends = [derivatives_of(stretch, at.loss, z + t * moved, False, curved=False).values for t in (-2, 2)]
+            high = np.minimum(high, np.nan_to_num(np.maximum(*ends) * (1 + 2 * FORMULA_ERROR), nan=np.inf))
+        high = np.where(weight > 0, high, 0.0)
+        return float(np.sum(weight * low)), float(np.sum(weight * high))
 
 
 def chosen(pairs: Array) -> Array:

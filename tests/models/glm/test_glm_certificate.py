@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,24 @@ def test_a_penalty_too_weak_to_hold_a_copy_is_no_part_of_the_proof(rng, n_classe
     y = np.digitize(x + rng.logistic(size=3000), [-0.5, 0.5][: n_classes - 1])
     found = cf.LogisticRegression(alpha=1e-14).fit(np.column_stack([x, 2 * x]), y).certificate_
     assert found.holds and found.rank == 1 and len(found.dependent) == 1
+
+
+def test_scores_that_cancel_are_no_exact_fit():
+    # x'w as computed is +-500, and -4 in truth: roundings of the products are a thousand times what is left.
+    g = np.array([28296739329346544.0, 32995304526899696.0, 25368643134500624.0, 34487996810507424.0])
+    X, y = np.column_stack([g, g + 16, g + 16]), np.array([0.0, 1.0, 0.0, 1.0])
+    model = cf.LogisticRegression(alpha=1e-60, fit_intercept=False).fit(X, y)
+    w = [0.26165008544921875, -187.5, 187.23834991455078]
+    model.coef_ = np.array([w])
+    z = np.array([float(sum(Fraction(a) * Fraction(b) for a, b in zip(row, w, strict=True))) for row in X.tolist()])
+    assert np.log1p(np.exp(np.where(y == 1, -z, z))).mean() > 1
+    assert not model.certify(X, y).holds
+    assert not cf.verify(model, X, y)
+
+
+def test_slopes_beyond_float64_prove_nothing_and_raise_nothing():
+    X, y = np.array([[-0.095], [0.42], [-0.34], [0.889], [-0.963], [-0.148]]), [1, 5, 1, 0, 0, 1]
+    model = cf.PoissonRegressor(alpha=1e-9, l1_ratio=0.5).fit(X, y)
+    for w in np.arange(780.0, 806.0, 0.25):
+        model.coef_ = np.array([w])
+        assert not model.certify(X, y).holds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -257,3 +259,18 @@ def test_a_bound_is_near_the_excess_of_a_moved_state(rng):
     value = float(objective(X, y, weight, moved, s))
     excess = value - float(objective(X, y, weight, best, s))
     assert excess < certify(task, moved, TOL).value * value < 1.1 * excess
+
+
+def test_scores_that_cancel_are_no_exact_fit():
+    # Losses as computed are 3e-19; the true ones are 2e-12, for roundings of products exceed what is left of them.
+    g = np.array([12191827311055544.0, 11978176895520440.0, 13830567377723688.0])
+    X = np.column_stack([g, g + np.array([4, 0, -4]), g + np.array([0, 4, -4])])
+    rows = [[-6.5929412841796875, 6.5929412841796875, 0.0], [-6.819018363952637, 0.0, 6.819018363952637]]
+    w = [*rows, [12.291340827941895, -6.110761642456055, -6.18057918548584]]
+    model = cf.LogisticRegression(alpha=1e-60, l1_ratio=0.5, fit_intercept=False).fit(X, [0, 1, 2])
+    model.coef_ = np.array(w)
+    z = [[float(sum(Fraction(a) * Fraction(b) for a, b in zip(x, one, strict=True))) for one in w] for x in X.tolist()]
+    losses = [np.log1p(sum(np.exp(other - own[k]) for j, other in enumerate(own) if j != k)) for k, own in enumerate(z)]
+    found = model.certify(X, [0, 1, 2])
+    assert not found.is_exact_fit and np.mean(losses) > 1e-14 * np.log(3)
+    assert not found.holds

@@ -6,6 +6,7 @@ is 2, and what bounds a row's curvature by its scores is that of half their diff
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,12 +18,13 @@ from certifit.models.glm.concordance import Decrement, score_ends
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, SoftmaxTask
 from certifit.models.glm.task import Evaluated, GlmTask
 from certifit.statistics.factor import Curvature, product_above_0
-from certifit.statistics.loss_sums import Oracle, careful_loss, oracle
+from certifit.statistics.loss_sums import LITTLE, Oracle, careful_loss, oracle
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT, is_exact_fit
 from certifit.statistics.row_curvature import row_reach
 
 MOST_TERMS = 1000  # of a score; where there may be more, the entries of the rows are looked at
 CANCELLED = 1e-3  # of an objective: where rounding is more, it is summed with more care
+MOST_POWER = 700.0  # of e within float64
 VALUE_ERROR = 64 * UNIT  # of the value of a loss, relative to the terms that cancel in it
 
 
@@ -101,12 +103,17 @@ class Point(ABC):
     @property
     def most_loss(self) -> float:
         """At least the mean loss, which is >= 0 but for rounding."""
-        return max(self.at.loss, 0.0) * (1 + MATRIX_ERROR) + self.value_error
+        return (max(self.at.loss, 0.0) + self.moved_loss) * (1 + MATRIX_ERROR) + self.value_error
+
+    @property
+    @abstractmethod
+    def moved_loss(self) -> float:
+        """What scores that are off by their rounding may add to the mean loss, at most."""
 
     @property
     def objective_error(self) -> float:
         """Rounding of the objective."""
-        return MATRIX_ERROR * abs(self.objective) + self.slope * self.score_error + self.value_error
+        return MATRIX_ERROR * abs(self.objective) + self.moved_loss + self.value_error
 
 
 @dataclass(frozen=True)
@@ -147,7 +154,8 @@ class ScorePoint(Point):
     def objective_bounds(self) -> tuple[float, float]:
         """On the objective. Where terms cancel in it the losses are summed once more, in formulas where they do not."""
         error = self.objective_error
-        if error <= CANCELLED * self.objective:
+        is_told = self.task.loss.concordance == 0 or self.score_error <= LITTLE
+        if is_told and error <= CANCELLED * self.objective:
             return self.objective - error, self.objective + error
         low, high = careful_loss(self.task.source, self.task.at(self.point), self.score_error)
         penalty = self.penalty_value
@@ -188,6 +196,13 @@ class ScorePoint(Point):
             if rows.size < size:
                 count, size = rows.n_entries + 1, rows.size * (1 + 1e-6) + abs(float(self.point[-1]))
         return (count + 4) * UNIT * (size + self.task.largest_offset)
+
+    @property
+    def moved_loss(self) -> float:
+        """|l'| m + l'' m^2 e^(M m), as far as M is known, be they too small for float64."""
+        moved = self.score_error
+        growth = 1 + _grown((self.task.loss.concordance or 0.0) * moved)
+        return moved * (max(self.slope, TINY) + max(self.curved, TINY) * moved * growth)
 
     @property
     def gradient_error(self) -> Array:
@@ -258,12 +273,22 @@ class ClassPoint(Point):
     @property
     def most_loss(self) -> float:
         """At least the mean loss: its slope is 2 (1 - p) at most, no more than twice a loss."""
-        return (self.at.loss + min(self._growth * self.at.loss, 2 * self.score_error)) * (1 + MATRIX_ERROR)
+        return (self.at.loss + self.moved_loss) * (1 + MATRIX_ERROR)
+
+    @property
+    def moved_loss(self) -> float:
+        """Scores that are off by m add 2 m at most, and to a small loss a factor e^2m, be it too small for float64."""
+        return min(_grown(2 * self.score_error) * max(self.at.loss, TINY), 2 * self.score_error)
 
     @property
     def _growth(self) -> float:
         """What scores that are off by their rounding may add to a loss or to a slope, relative to it."""
-        return float(np.expm1(min(2 * self.score_error, 700.0)))
+        return _grown(min(2 * self.score_error, MOST_POWER))
+
+
+def _grown(power: float) -> float:
+    """e^power - 1."""
+    return math.expm1(power) if power <= MOST_POWER else math.inf
 
 
 def point_of(task: GlmOrSoftmaxTask, point: Array, hessian: bool, common: float = 0.0) -> Point:
