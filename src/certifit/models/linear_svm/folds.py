@@ -87,11 +87,14 @@ def _fill(table: list[list[RowState | None]], part: LinearPart, block: Block, sp
         trained = np.flatnonzero(mass > 0)
         if len(np.unique(codes[trained])) < n_classes:
             return False
-        G = products
+        G, spread = products, np.ones(X.shape[1])
         if G is None:
-            seen = centred / moments(X[trained], mass[trained] / mass.sum(), part.has_intercept)[1]
+            spread = moments(X[trained], mass[trained] / mass.sum(), part.has_intercept)[1]
+            seen = centred / spread
             G = seen @ seen.T
-        fits = _fits(part, G, X.shape[1], codes, mass, trained, n_classes)
+        # What a score of weights in the units of the columns is rounded by, beside the length of those of `seen`.
+        rounding = (len(spread) + 8) * UNIT * float(np.linalg.norm(np.abs(X).max(axis=0) / spread))
+        fits = _fits(part, G, X.shape[1], codes, mass, trained, n_classes, rounding)
         if fits is None:
             return False
         for place, scores in zip(part.places, fits, strict=True):
@@ -100,11 +103,18 @@ def _fill(table: list[list[RowState | None]], part: LinearPart, block: Block, sp
 
 
 def _fits(
-    part: LinearPart, G: Array, n_columns: int, codes: Array, mass: Array, trained: Array, n_classes: int
+    part: LinearPart,
+    G: Array,
+    n_columns: int,
+    codes: Array,
+    mass: Array,
+    trained: Array,
+    n_classes: int,
+    rounding: float,
 ) -> list[Array] | None:
     """Scores of all rows by the fit of every alpha; None where a gap is too large, or scores are not known.
 
-    G: products of rows of so many columns.
+    G: products of rows of so many columns. rounding: of a score beside the length of the weights.
     """
     total = float(mass.sum())
     alphas = np.array([1.0 / total if alpha is None else alpha for alpha in part.alphas])
@@ -124,7 +134,9 @@ def _fits(
         if not (machines.gaps() <= part.tol).all():
             return None
         scores = machines.beta @ G[trained]
-        if not (machines.off(np.diagonal(G), n_columns) <= SHARP * (1 + np.abs(scores))).all():
+        lengths = np.sqrt(np.maximum((machines.beta * machines.product).sum(axis=1), 0.0))
+        off = machines.off(np.diagonal(G), n_columns) + rounding * lengths[:, None]
+        if not (off <= SHARP * (1 + np.abs(scores))).all():
             return None
         parts.append(scores + machines.b[:, None])
     z = np.concatenate(parts).reshape(len(alphas), len(classes), -1)

@@ -218,15 +218,47 @@ def _plain(X: object) -> Rows:
 
 @np.errstate(all="ignore")
 def moments(X: Rows, share: Array, about_mean: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of every column, or the root of its mean square; 1 of a constant one."""
+    """Mean and standard deviation of every column, or the root of its mean square; 1 of a constant one.
+
+    In units of the largest entry, so that no square leaves float64. What is left of the mean, which is rounded beside
+    the entries, is taken off too.
+    """
     mean = np.asarray(share @ X)
+    least, most = _ends(X)
+    is_constant = (least == most) if about_mean else (least == 0) & (most == 0)
+    power = np.frexp(np.maximum(np.abs(least), np.abs(most)))[1]
+    middle = np.ldexp(mean, -power) if about_mean else np.zeros_like(mean)
+    square = _squares(X, share, power, middle, about_mean)
+    spread = np.ldexp(np.sqrt(square), power)
+    return mean, np.where(is_constant | ~np.isfinite(spread) | (spread == 0), 1.0, spread)
+
+
+def _ends(X: Rows) -> tuple[Array, Array]:
+    """The least and the largest entry of every column."""
     if isinstance(X, sp.csr_array):
-        square = np.asarray(share @ X.multiply(X)) - (mean**2 if about_mean else 0.0)
-    else:
-        square = np.asarray(share @ np.square(X - mean if about_mean else X))
-    spread = np.sqrt(np.maximum(square, 0.0))
-    is_constant = ~(spread > 1e-8 * np.abs(mean) * about_mean) | ~np.isfinite(spread) | (spread == 0)
-    return mean, np.where(is_constant, 1.0, spread)
+        return tuple(np.asarray(end.toarray()).ravel() for end in (X.min(axis=0), X.max(axis=0)))  # type: ignore[return-value]
+    return X.min(axis=0), X.max(axis=0)
+
+
+def _squares(X: Rows, share: Array, power: Array, middle: Array, about_mean: bool) -> Array:
+    """Mean squares of columns in units of powers of two, about a middle near the mean and then about the mean."""
+    if not isinstance(X, sp.csr_array):
+        apart = np.ldexp(X, -power) - middle
+        apart -= share @ apart if about_mean else 0.0
+        return np.asarray(share @ np.square(apart))
+    of_entry, columns = np.repeat(share, np.diff(X.indptr)), X.indices
+
+    def summed(values: Array) -> Array:
+        return np.bincount(columns, of_entry * values, X.shape[1])
+
+    rest = np.maximum(1 - summed(np.ones(len(columns))), 0.0)  # the share of the entries that are not stored
+    apart = np.ldexp(X.data, -power[columns]) - middle[columns]
+    off = summed(apart) - rest * middle if about_mean else np.zeros_like(middle)
+    squares = summed(np.square(apart - off[columns])) + rest * np.square(middle + off)
+    full = np.flatnonzero(2 * np.bincount(columns, minlength=X.shape[1]) > X.shape[0])  # rest would be a rounding
+    if len(full):
+        squares[full] = _squares(X[:, full].toarray(), share, power[full], middle[full], about_mean)
+    return np.asarray(squares)
 
 
 def _seen(X: Rows, centre: Array, scale: Array) -> Rows:
