@@ -8,10 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from click.testing import CliRunner
 from scipy import special
 
 from certifit.cli import main
+from certifit.evaluation.metrics.probabilities import calibration
+from certifit.evaluation.pictures.confusion_and_calibration import drawn_bins
 from certifit.report.classes import calibration_facts, verdict
 
 HALF = 0.02  # of every interval of a curve that is made here
@@ -87,6 +90,38 @@ def test_true_probabilities_are_refuted_in_no_more_than_one_set_in_twenty():
     q = np.random.default_rng(0)
     levels = [calibration_facts(drawn(q, 400), 1, 0.95)["verdict"]["level"] for _ in range(300)]
     assert np.mean([level != "right" for level in levels]) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize(("sharpness", "direction"), [(1.35, "bold"), (0.75, "timid")])
+def test_a_slope_that_all_rows_show_together_is_seen_where_no_bin_is_off(sharpness, direction):
+    """Like logistic regression with many columns: every tenth of the rows is in its interval, all of them are not."""
+    rows = drawn(np.random.default_rng(12), 1000, sharpness)
+    truth, p = rows.codes == 1, np.exp(rows.log_proba[:, 1])
+    bins = drawn_bins(calibration(truth, p, 10, level=1 - 0.05 / 10))
+    assert all(row["low"] <= row["predicted"] <= row["high"] for row in bins)
+    logit = sm.Logit(truth.astype(float), sm.add_constant(special.logit(p))).fit(
+        disp=0
+    )  # its slope is 1 where p is true
+    assert np.sign(1 - logit.params[1]) == (1 if direction == "bold" else -1)
+    assert abs(logit.params[1] - 1) > 3 * logit.bse[1]
+    found = calibration_facts(rows, 1, 0.95)["verdict"]
+    assert found["direction"] == direction and found["level"] != "right"
+    assert "at their word" not in found["sentence"] and found["sentence"].count("where it says") == 2
+
+
+def test_all_rows_together_too_high_are_seen_where_no_bin_is_off():
+    rows = drawn(np.random.default_rng(3), 1000)
+    log_odds = rows.log_proba[:, 1] - rows.log_proba[:, 0] + 0.3
+    rows.log_proba = np.column_stack([special.log_expit(-log_odds), special.log_expit(log_odds)])
+    assert calibration_facts(rows, 1, 0.95)["verdict"]["direction"] == "high"
+
+
+def test_rows_next_to_sure_and_few_of_them_are_not_judged_together():
+    """3 of 5,000 rows happen and 1 in 1,000 was said: no sum of so few is normal."""
+    p = np.full(5000, 1e-3)
+    happened = np.arange(5000) < 3
+    rows = SimpleNamespace(codes=happened.astype(int), log_proba=np.log(np.column_stack([1 - p, p])), weight=None)
+    assert calibration_facts(rows, 1, 0.95)["verdict"]["level"] == "right"
 
 
 @pytest.mark.parametrize(("sharpness", "direction"), [(3.0, "bold"), (0.3, "timid")])

@@ -40,6 +40,11 @@ SURELY, FEWEST_BETWEEN = 0.05, 3
 # share of how often it happens.
 BADLY, BADLY_OF_RARE = 0.05, 0.5
 
+# Rows are judged all together where the variances of their outcomes sum to so much: less is no normal sum.
+MOST_SPREAD = 20.0
+# Probabilities next to 0 or 1 count as these: a single row must not decide.
+NEXT_TO_SURE = 1e-3
+
 # direction -> what the probabilities are, and why
 DIRECTIONS = {
     "bold": (
@@ -75,36 +80,72 @@ def calibration_facts(rows: ClassValidation, positive: int | None, level: float)
     if is_even:
         curve = calibration(truth, p, N_BINS, "uniform", level, sample_weight=rows.weight)
     bins: list[Table] = [*drawn_bins(curve)]
-    # All intervals hold together with probability `level` at least where each misses with a share of 1 - level.
-    wide = calibration(truth, p, curve.edges, level=1 - (1 - level) / len(bins), sample_weight=rows.weight)
+    # All intervals and both tests of all rows hold together with probability `level` at least where each misses with
+    # its share of 1 - level.
+    each = (1 - level) / (len(bins) + 2)
+    wide = calibration(truth, p, curve.edges, level=1 - each, sample_weight=rows.weight)
     ends = [(row["low"], row["high"]) for row in drawn_bins(wide)]
     error = curve.expected_calibration_error
     share = float(np.average(truth, weights=rows.weight))
-    judged = verdict(bins, ends, error, share, is_of_predicted=positive is None)
+    is_of_predicted = positive is None
+    trend = None if rows.weight is not None else _trend(truth, p, each, is_of_predicted)
+    judged = verdict(bins, ends, error, share, is_of_predicted, trend)
     return {"error": error, "is_even": is_even, "bins": bins, "verdict": judged}
 
 
+def _trend(truth: Array, p: Array, miss: float, is_of_predicted: bool) -> str | None:
+    """The direction in which all rows together are off; None where chance may be all.
+
+    Score tests of slope 1 and shift 0 in logit P(y = 1) = shift + slope logit p (Cox 1958): with v = p (1 - p) and
+    z = logit p - mean of logit p weighted by v, sum (y - p) z over the root of sum v z^2, and sum (y - p) over the
+    root of sum v. Each is beyond its limit by chance with probability `miss`. Bins of a tenth of the rows do not see a
+    slope that all of them show together.
+    """
+    spread = p * (1 - p)
+    if spread.sum() < MOST_SPREAD:
+        return None
+    limit = float(special.ndtri(1 - miss / 2))
+    score = special.logit(np.clip(p, NEXT_TO_SURE, 1 - NEXT_TO_SURE))
+    score = score - np.average(score, weights=spread)
+    size = float(spread @ score**2)
+    slope = 0.0 if size == 0 else float((truth - p) @ score) / size**0.5
+    shift = float((truth - p).sum()) / float(spread.sum()) ** 0.5
+    if abs(slope) > limit and not is_of_predicted:
+        return "timid" if slope > 0 else "bold"
+    if abs(shift) > limit:
+        return _one_side(1 if shift > 0 else -1, is_of_predicted)
+    return None
+
+
 def verdict(
-    bins: list[Table], ends: list[tuple[float, float]], error: float, share: float, is_of_predicted: bool
+    bins: list[Table],
+    ends: list[tuple[float, float]],
+    error: float,
+    share: float,
+    is_of_predicted: bool,
+    trend: str | None = None,
 ) -> Table:
     """What the curve says: {level: right | slight | wrong | unknown, direction, words, sentence}.
 
     bins: of the curve, by rising probability. ends: intervals that hold together, one per bin, NaN where rows are
     weighted. error: mean distance of probability and what happens. share: how often it happens. is_of_predicted: the
-    curve is of the class that is predicted, else of one of two classes.
+    curve is of the class that is predicted, else of one of two classes. trend: the direction in which all rows
+    together are off, asked where no bin is.
     """
     off = f"{text.number(100 * error, 2)} percentage points on average"
     if not np.isfinite(np.array(ends)).all():
         sentence = f"Its probabilities are off by {off}. Rows are weighted: how much of that is chance is not known."
         return {"level": "unknown", "direction": None, "words": "not known: rows are weighted", "sentence": sentence}
     sides = [_side(row, *interval) for row, interval in zip(bins, ends, strict=True)]
-    if not any(sides):
+    direction = _direction(sides, is_of_predicted) if any(sides) else trend
+    if direction is None:
         sentence = (
             f"Its probabilities can be taken at their word: in {text.plural(len(bins), 'group')} of rows they differ "
             "from what happens by no more than chance gives."
         )
         return {"level": "right", "direction": None, "words": "can be taken at their word", "sentence": sentence}
-    direction = _direction(sides, is_of_predicted)
+    if not any(sides):
+        sides = _sides_of(direction, bins)
     is_wrong = error >= min(BADLY, BADLY_OF_RARE * min(share, 1 - share))
     words = DIRECTIONS[direction][0] if is_wrong else f"slightly {DIRECTIONS[direction][0]}"
     sentence = f"Its probabilities are {words}, by {off}: {_examples(bins, sides)}."
@@ -124,13 +165,24 @@ def _direction(sides: list[int], is_of_predicted: bool) -> str:
     """
     missed = [side for side in sides if side]
     if len(set(missed)) == 1:
-        return {(1, True): "unsure", (-1, True): "sure", (1, False): "low", (-1, False): "high"}[
-            missed[0], is_of_predicted
-        ]
+        return _one_side(missed[0], is_of_predicted)
     n_changes = sum(a != b for a, b in pairwise(missed))
     if is_of_predicted or n_changes > 1 or not (sides[0] and sides[-1]):
         return "bent"
     return "bold" if sides[0] > 0 else "timid"
+
+
+def _one_side(side: int, is_of_predicted: bool) -> str:
+    return {(1, True): "unsure", (-1, True): "sure", (1, False): "low", (-1, False): "high"}[side, is_of_predicted]
+
+
+def _sides_of(trend: str, bins: list[Table]) -> list[int]:
+    """The side of every bin that shows the trend, 0 of the others."""
+    low = 1 if trend in ("bold", "low", "unsure") else -1
+    high = -low if trend in ("bold", "timid") else low
+    wanted = [low if k < len(bins) / 2 else high for k in range(len(bins))]
+    off = [float(row["observed"]) - float(row["predicted"]) for row in bins]
+    return [side if side * distance > 0 else 0 for side, distance in zip(wanted, off, strict=True)]
 
 
 def _examples(bins: list[Table], sides: list[int]) -> str:
