@@ -52,6 +52,12 @@ def test_numbers_have_four_significant_digits(value, shown):
     assert text.number(value) == shown
 
 
+def test_what_multiplies_is_never_1_unless_it_is():
+    """exp(-6.1e-6) per policy number and exp(0.00013) per mark of a credit were printed as 1."""
+    shown = [text.factor(value) for value in (0.9999939, 1.0001283, 1.0128, 0.2485, 1.0, 1 + 2**-52, None)]
+    assert shown == ["0.9999939", "1.00013", "1.013", "0.2485", "1", "1.0000000000000002", "–"]
+
+
 def test_r_squared_near_one_is_not_rounded_to_one():
     assert text.share(1 - 3.2e-9) == "0.9999999968"
     assert text.share(0.86124) == "0.8612"

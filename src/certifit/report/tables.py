@@ -119,7 +119,7 @@ def coefficient_rows(rows: list[Table]) -> list[Table]:
     columns["t"] = aligned([text.number(row["t"], 3) if row["t"] is None else f"{row['t']:.2f}" for row in rows])
     columns |= {key: aligned([text.p_value(row[key]) for row in rows]) for key in ("p", "robust_p")}
     for key in ("ratio", "step_ratio"):
-        columns[key] = aligned([text.number(row[key], 4) for row in rows])
+        columns[key] = aligned([text.factor(row[key]) for row in rows])
     columns["digits"] = [("–" if row["digits"] is None else f"{int(row['digits'])}", "") for row in rows]
     return [
         {"name": row["name"], "role": "row", "label": row["name"], "reference": None}

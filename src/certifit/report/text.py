@@ -59,6 +59,18 @@ def number(value: float | None, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def factor(value: float | None) -> str:
+    """What something is multiplied by, as `number` writes it; near 1 with two digits of its distance from 1.
+
+    >>> factor(1.391), factor(1.0001283), factor(0.999993913), factor(1.0)
+    ('1.391', '1.00013', '0.9999939', '1')
+    """
+    if value is None or not 0.99 < value < 1.01 or value == 1:
+        return number(value)
+    decimals = min(1 - math.floor(math.log10(abs(value - 1))), 16)
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+
+
 def amount(value: float | None, digits: int = 4) -> str:
     """A number as `number` writes it, with commas between thousands from 10,000 on.
 
