@@ -253,6 +253,20 @@ def test_leakage_is_warned_of(cli, table):
     assert "knows the answer" in Path("out/report.html").read_text()
 
 
+def test_a_column_without_values_is_not_called_constant(cli, tmp_path):
+    cells = [f"{k},,{2 * k + k % 7},1" for k in range(60)]
+    (tmp_path / "a.csv").write_text("x,none,y,same\n" + "\n".join(cells) + "\n")
+    result = cli("fit", tmp_path / "a.csv", "-t", "y", "--model", "linear", "--cv", "0", "-o", tmp_path / "out")
+    assert "same: left out. none: no value in any row, left out." in " ".join(result.output.split())
+
+
+def test_a_label_of_blanks_is_shown_between_quotes(cli, tmp_path):
+    rows = [f"{k},{k % 7},{' ' if k % 6 == 0 else 'yes' if k % 4 else 'no'}" for k in range(90)]
+    (tmp_path / "a.csv").write_text("x,z,y\n" + "\n".join(rows) + "\n")
+    result = cli("fit", tmp_path / "a.csv", "-t", "y", "--model", "gaussian-nb", "--cv", "3", "-o", tmp_path / "out")
+    assert "classes        yes 66.7 %, ' ' 16.7 %, no 16.7 %" in result.output
+
+
 def test_a_number_that_means_no_value_is_named_on_the_terminal_and_in_the_report(cli, tmp_path):
     cells = [f"{'-999' if k % 6 == 0 else k},{k % 7},{2 * k + k % 7}" for k in range(60)]
     (tmp_path / "a.csv").write_text("x,z,y\n" + "\n".join(cells) + "\n")
@@ -260,4 +274,11 @@ def test_a_number_that_means_no_value_is_named_on_the_terminal_and_in_the_report
     words = " ".join(result.output.split())
     assert "Column 'x' is -999 in 10 rows, far from its other numbers: read as missing." in words
     assert "To read it as a number: --na keep." in words
+    gaps = {f"g{j}": ["" if (k + j) % 5 == 0 else str(k % (3 + j)) for k in range(60)] for j in range(3)}
+    rows = [",".join([*(gaps[name][k] for name in gaps), cells[k]]) for k in range(60)]
+    (tmp_path / "b.csv").write_text("g0,g1,g2,x,z,y\n" + "\n".join(rows) + "\n")
+    among = cli("fit", tmp_path / "b.csv", "-t", "y", "--model", "linear", "--cv", "0", "-o", tmp_path / "more").output
+    among = " ".join(among.split())
+    assert "46 values of g0, g1, g2 and 1 more" in among
+    assert "Column 'x' is -999 in 10 rows, far from its other numbers: read as missing." in among
     assert "is -999 in 10 rows" in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")

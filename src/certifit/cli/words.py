@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from certifit.report import folder, text
+from certifit.report.checks import ABSENT
 from certifit.report.coefficients import CHOSEN
 from certifit.report.tables import SCORES, class_rows, leader_rows, parameters, shown_groups, shown_rows
 from certifit.report.what_decides import spoken
@@ -279,7 +280,12 @@ def _data(context: dict[str, Any]) -> list[str]:
     width = max((len(SAID[check["name"]]) for check in shown_checks), default=0)
     lines = []
     for check in shown_checks:
-        words = " ".join(check["details"]) if 0 < len(check["details"]) <= MOST_DETAILS else check["text"]
+        details = check["details"]
+        if len(details) > MOST_DETAILS:  # numbers that were read as no value are named among others too
+            absent = [sentence for sentence in details if ABSENT in sentence]
+            more = [f"{text.count(len(absent) - MOST_DETAILS)} more columns: see the report."]
+            details = [check["text"], *absent[:MOST_DETAILS], *(more if len(absent) > MOST_DETAILS else [])]
+        words = " ".join(details) if details else check["text"]
         lines += _wrapped(words, f"  {SAID[check['name']].ljust(width)}   ")
     return lines
 

@@ -193,10 +193,18 @@ def _missing(context: Table) -> Table:
 
 def _constant(context: Table) -> Table:
     constant = [column["name"] for column in context["data"]["columns"] if _is_constant(column)]
-    words = f"{text.joined(constant, 10)}: left out." if constant else "None."
+    empty = [column["name"] for column in context["data"]["columns"] if _is_empty(column)]
+    filled = [name for name in constant if name not in empty]
+    words = f"{text.joined(filled, 10)}: left out." if filled else "None."
+    if empty:
+        words = (f"{words} " if filled else "") + f"{text.joined(empty, 10)}: no value in any row, left out."
     if constant and not context["data"]["is_table"]:
         words = f"{text.joined(constant, 10)}: {'it repeats' if len(constant) == 1 else 'they repeat'} the intercept."
     return _check("Constant columns", "note" if constant else "ok", words)
+
+
+def _is_empty(column: Table) -> bool:
+    return column["reason"] is not None and str(column["reason"]).startswith("it holds no value")
 
 
 def _is_constant(column: Table) -> bool:

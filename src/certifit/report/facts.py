@@ -78,8 +78,13 @@ def _labels(model: Any, rule: Rule, class_rows: Array | None, mask: Mask) -> tup
     is_rare = np.array([not rule.may_print(n_rows) for n_rows in rows], dtype=bool)
     if is_rare.any():
         mask.hide(quoted_labels(dict(zip(labels, rows.tolist(), strict=True))))
-    printed = [rare_label(k + 1, len(labels)) if is_rare[k] else str(label) for k, label in enumerate(labels)]
+    printed = [rare_label(k + 1, len(labels)) if is_rare[k] else _shown(label) for k, label in enumerate(labels)]
     return printed, is_rare
+
+
+def _shown(label: Any) -> str:
+    """The label; between quotes where it is made of blanks."""
+    return str(label) if str(label).strip() else repr(str(label))
 
 
 def pooled_words(n_levels: int, noun: str = "level", nouns: str | None = None) -> str:
