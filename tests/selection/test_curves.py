@@ -356,6 +356,7 @@ REFUSED = {
     "lone rows": (lambda X, y: cross_validate(cf.LinearRegression(), X, y, cv=300), "has one validation row"),
     "two scores": (lambda X, y: cross_validate(cf.LinearRegression(), X, y, scoring=["r2", "max_error"]), "one score"),
     "no estimator": (lambda X, y: cross_validate("ridge", X, y), "must have a method fit"),
+    "no estimator to search": (lambda X, y: cf.CrossValidated("ridge").fit(X, y), "must have a method fit"),
     "share": (lambda X, y: learning_curve(cf.Ridge(), X, y, train_sizes=[0.5, 1.5]), r"shares in \(0, 1\].* Got 1.5"),
     "no rows": (lambda X, y: learning_curve(cf.Ridge(), X, y, train_sizes=[0, 5]), "whole numbers >= 1.* Got 0"),
     "too many": (lambda X, y: learning_curve(cf.Ridge(), X, y, train_sizes=[10, 271]), "271, .* are only 270"),

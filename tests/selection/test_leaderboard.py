@@ -262,6 +262,7 @@ def test_r2_is_told_from_squared_errors_only(seed):
         ({}, {}, "at least one"),
         ({BASELINE: cf.Ridge()}, {}, "baseline"),
         ({"c": LogisticRegression()}, {}, "classifier"),
+        ({"r": "ridge"}, {}, "The model .r. must have a method fit"),
         (MODELS, {"rule": "max"}, "'min', '1se'"),
         (MODELS, {"prefer": "lasso"}, "none of the models"),
         (MODELS, {"cv": "loo"}, "number of folds"),

@@ -132,6 +132,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         """
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {self.rule!r}.")
+        if not hasattr(self.estimator, "fit"):
+            raise TypeError(f"estimator must have a method fit. Got {self.estimator!r}.")
         if self.intervals and is_classifier(self.estimator):
             raise ValueError("intervals=True is for numbers. predict_proba says how sure a classifier is.")
         with unchanged_on_error(self):

@@ -233,7 +233,7 @@ def _folds_for(source: Source, n_splits: int) -> tuple[Folds | None, str | None]
 
 def _jobs(models: Mapping[str, BaseEstimator], rule: str, preference: Preference) -> list[Job]:
     if not isinstance(models, Mapping) or not models:
-        raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {models!r}.")
+        raise TypeError(f"models must be a dict {{name: model}} with at least one model. Got {type(models).__name__}.")
     for taken in (BASELINE, RATE, SHARES):
         if taken in models:
             raise ValueError(f"The name {taken!r} is that of the baseline. Choose another.")
@@ -245,6 +245,8 @@ def _jobs(models: Mapping[str, BaseEstimator], rule: str, preference: Preference
         job = Job(name, model, None, rule)
         if isinstance(model, CrossValidated):
             job = Job(name, model.estimator, model.param_grid, model.rule, model.n_jobs, True)
+        if not hasattr(job.estimator, "fit"):
+            raise TypeError(f"The model {name!r} must have a method fit. Got {job.estimator!r}.")
         if job.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}. Got {job.rule!r}.")
         if jobs and is_classifier(job.estimator) != is_classifier(jobs[0].estimator):
