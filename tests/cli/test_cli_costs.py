@@ -89,6 +89,7 @@ def test_class_weights_are_those_of_python(table, tmp_path, written, parameter):
 
 REFUSED = {
     "a label that is not there": (["-t", "label", "--costs", "ugly=4"], "names 'ugly', and the classes are bad, good"),
+    "a label alone": (["-t", "label", "--costs", "good"], "--costs is LABEL=NUMBER,... with numbers"),
     "no cost": (["-t", "label", "--costs", "bad=-1"], "with numbers above 0"),
     "a quantity": (["-t", "y", "--costs", "bad=4"], "is for classes, and 'y' is"),
     "weights of a quantity": (["-t", "y", "--class-weight", "balanced"], "is for classes, and 'y' is"),

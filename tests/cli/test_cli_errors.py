@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from certifit.cli.paths import _standard_input
+
 
 def one_line(result):
     assert result.exit_code == 2, result.output
@@ -80,7 +82,7 @@ def test_weights_that_make_no_fit_are_named_as_the_reason(cli, data, weight, wor
 @pytest.mark.parametrize("encoding", ["nonsense", "base64", "idna", "punycode", "unicode_escape"])
 def test_an_encoding_that_is_none_of_text_is_refused(cli, data, encoding):
     line = one_line(cli("fit", data, "-t", "y", "-o", "out", "--encoding", encoding))
-    assert "encoding must be one of text in lines" in line and encoding in line
+    assert "encoding must be the name of one for text in lines" in line and encoding in line
 
 
 def test_a_name_that_ends_as_a_compressed_file_is_named_where_it_is_none(cli, tmp_path):
@@ -96,6 +98,51 @@ def test_files_that_are_not_there_are_guessed(cli, data):
     assert "has no file that ends in" in one_line(cli("fit", "none", "-t", "y", "-o", "out"))
     assert "No file matches" in one_line(cli("fit", "x*.csv", "-t", "y", "-o", "out"))
     assert "there is no file 'm'" in one_line(cli("predict", "m", data))
+
+
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(cli, data, monkeypatch):
+    """Not of fewer rows either, where the folder lies in another."""
+    folder = data.parent / "all"
+    (folder / "locked").mkdir(parents=True)
+    (folder / "a.csv").write_bytes(data.read_bytes())
+    scandir = os.scandir
+
+    def denied(place):
+        if Path(os.fspath(place)).name == "locked":
+            raise PermissionError(13, "Permission denied", os.fspath(place))
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    for path in ("all/locked", "all"):
+        line = one_line(cli("fit", path, "-t", "y", "-o", "out"))
+        assert "Permission denied: 'all/locked'" in line
+
+
+def test_a_closed_standard_input_is_named(cli, data, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ValueError, match="standard input is closed"):
+        _standard_input()
+
+
+def test_a_file_of_blanks_has_no_columns(cli, tmp_path):
+    (tmp_path / "blank.csv").write_text("   ")
+    line = one_line(cli("fit", "blank.csv", "-t", "y", "-o", "out"))
+    assert "has no column 'y'. Its first line names no column." in line
+
+
+@pytest.mark.parametrize("task", ["auto", "quantity", "classes"])
+def test_dates_to_predict_are_refused_with_a_way_out(cli, tmp_path, task):
+    (tmp_path / "d.csv").write_text("a,y\n" + "".join(f"{k},2024-01-{k + 1:02d}\n" for k in range(28)))
+    line = one_line(cli("fit", "d.csv", "-t", "y", "-o", "out", "--task", task))
+    assert "Column 'y' holds dates or times" in line and "Make " in line
+    line = one_line(cli("fit", "d.csv", "-t", "y", "-o", "out", "--types", "y=text", "--model", "linear"))
+    assert "must be numbers. For labels: --task classes." in line
+
+
+def test_an_exposure_of_what_is_no_count_says_what_the_target_was_taken_for(cli, tmp_path):
+    (tmp_path / "e.csv").write_text("a,e,y\n" + "".join(f"{k},1,{k % 3 - 1}\n" for k in range(40)))
+    line = one_line(cli("fit", "e.csv", "-t", "y", "-o", "out", "--exposure", "e"))
+    assert "and the target is a quantity" in line
 
 
 def test_an_empty_file_and_a_pipe(cli, tmp_path):
@@ -140,6 +187,7 @@ def test_an_empty_file_and_a_pipe(cli, tmp_path):
         (["--types", "a"], "COLUMN=KIND"),
         (["--types", "a=colour"], "'number'"),
         (["--types", "zz=text"], "no column 'zz'"),
+        (["--holdout", "0.001"], "--holdout 0.001 of 120 rows leaves none held out"),
     ],
 )
 def test_bad_options_say_what_is_legal(cli, data, options, words):

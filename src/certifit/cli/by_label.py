@@ -29,6 +29,8 @@ def numbers_of(
     numbers: dict[Any, float] = {}
     for part in written.split(","):
         name, _, number = part.rpartition("=")
+        if "=" not in part or part in by_spelling:
+            raise click.UsageError(_form(option, part))
         if name not in by_spelling:
             legal = ", ".join(shown if shown is not None else by_spelling)
             raise click.UsageError(f"--{option} names {name or part!r}, and the classes are {legal}.")
@@ -42,8 +44,12 @@ def _positive(option: str, number: str, part: str) -> float:
     except ValueError:
         value = math.nan
     if not (value > 0 and math.isfinite(value)):
-        raise click.UsageError(f"--{option} is LABEL=NUMBER,... with numbers above 0. Got {part!r}.")
+        raise click.UsageError(_form(option, part))
     return value
+
+
+def _form(option: str, part: str) -> str:
+    return f"--{option} is LABEL=NUMBER,... with numbers above 0. Got {part!r}."
 
 
 def class_weight_of(written: str | None, labels: Sequence[Any], shown: Sequence[str]) -> Any:

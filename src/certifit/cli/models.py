@@ -181,7 +181,7 @@ class Choice:
             if lacking:
                 legal = ", ".join(kind for kind in GOES_WITH.get(name, ()) if _may_be(kind, goal, name))
                 instead = f" It is for --model {legal}." if legal else " Leave it out."
-                why = f", and the target {goal}" if goal == CLASSES and self.kind == AUTO else ""
+                why = f", and the target is {GOALS[goal]}" if self.kind == AUTO else ""
                 raise click.UsageError(f"--{dashed(name)} does not go with {', '.join(lacking)}{why}.{instead}")
         return compared
 

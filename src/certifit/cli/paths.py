@@ -182,6 +182,8 @@ def _folder() -> str:
 def _standard_input() -> str:
     from certifit.data.formats.paths import ShownAs
 
+    if sys.stdin is None:
+        raise ValueError("standard input is closed. Give - only where another program writes rows to it.")
     place = Path(_folder()) / "rows"
     with open(place, "wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

@@ -137,7 +137,12 @@ class ArrowSource(Source):
             or pa.types.is_boolean(column.type)
             or pa.types.is_decimal(column.type)
         ):
-            raise TypeError(f"Column {name!r} is {column.type}, but the {role} must be numbers.")
+            if pa.types.is_temporal(column.type):
+                held = f"holds dates or times ({column.type})"
+                instead = " Make numbers of them, such as days since a date."
+            else:
+                held, instead = f"is {column.type}", " For labels use a classifier." if role == "target" else ""
+            raise TypeError(f"Column {name!r} {held}, but the {role} must be numbers.{instead}")
         if column.null_count:
             at = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             raise ValueError(f"Column {name!r} is empty at {self.place(first_row + at)}. Remove such rows first.")

@@ -226,7 +226,11 @@ def label_column(column: Any, name: str, place: Callable[[int], str], first_row:
     column, kind = _plain_type(column, kind)
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if not (is_number or pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-        raise TypeError(f"Column {name!r} is {kind}, but labels must be text, whole numbers or flags.")
+        held = f"dates or times ({kind})" if pa.types.is_temporal(kind) else str(kind)
+        raise TypeError(
+            f"Column {name!r} holds {held}, but labels must be text, whole numbers or flags. Make labels of "
+            "them, such as the year of a date."
+        )
     is_bad = pc.is_null(column, nan_is_null=pa.types.is_floating(kind))
     if pc.any(is_bad).as_py():
         at = int(np.flatnonzero(is_bad.to_numpy(zero_copy_only=False))[0])

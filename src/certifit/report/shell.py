@@ -35,6 +35,8 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\(columns=\)", "(--columns)"),
     (r"; leave it out if it only numbers the rows\b", "; leave it out (--drop) if it only numbers the rows"),
     (r"\bcolumns=\[\.\.\.\]", "--columns"),
+    (r"\bFor labels use a classifier\.", "For labels: --task classes."),
+    (r"\btest_size=(\S+)", r"--holdout \1"),
     (r"\bcopies='(\w+)'", r"--copies \1"),
     (r"\bor tol to (\S+?)(?=[.,;]?(?:\s|$))", r"or --tol to \1"),
     (r"\bmax_iter, or least_fall\b", "--max-iter"),

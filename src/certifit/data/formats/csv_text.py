@@ -315,7 +315,7 @@ def _wide_without_mark(start: bytes) -> str:
 
 
 def _check_encoding(encoding: str) -> None:
-    refusal = f"encoding must be one of text in lines, such as 'utf8' or 'latin1'. Got {encoding!r}."
+    refusal = f"encoding must be the name of one for text in lines, such as 'utf8' or 'latin1'. Got {encoding!r}."
     lines = "a,1\r\n" * 50
     try:
         coded, twice = lines.encode(encoding), (lines + lines).encode(encoding)

@@ -69,11 +69,20 @@ def listed(path: AnyPath | Sequence[AnyPath], endings: Sequence[str]) -> list[st
 
 
 def _of_folder(folder: str, endings: Sequence[str]) -> list[str]:
-    inside = [path for path in Path(folder).rglob("*") if not any(p[0] in "._" for p in path.relative_to(folder).parts)]
-    files = sorted(str(path) for path in inside if path.is_file() and path.name.lower().endswith(tuple(endings)))
+    files = []
+    for place, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if name[0] not in "._"]
+        wanted = [name for name in names if name[0] not in "._" and name.lower().endswith(tuple(endings))]
+        files += [str(Path(place, name)) for name in wanted if Path(place, name).is_file()]
+    files.sort()
     if not files:
         raise FileNotFoundError(f"The folder {folder!r} has no file that ends in {' or '.join(endings)}.")
     return files
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be listed hides rows."""
+    raise error
 
 
 class Unchanged:
