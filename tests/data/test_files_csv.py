@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import pickle
+import sys
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -390,6 +391,21 @@ def test_whole_numbers_beyond_int64_are_numbers(tmp_path):
     path.write_text("x,y\n" + "".join(f"{2**63 + 4096 * i},{i % 7}\n" for i in range(30)))
     model = cf.LinearRegression(encoder=cf.TableEncoder()).fit(cf.scan_csv(path, target="y"))
     assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("n_rows", [0, 200])
+def test_arrow_has_let_go_of_a_file_when_its_pass_is_over(tmp_path, n_rows):
+    """Its thread took the interpreter's lock for that later: `certifit verify` of a header without rows was aborted."""
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "".join(f"{k}.5,{k}\n" for k in range(n_rows)))
+    text = csv_text.Text.of(str(path), None, None, ())
+    for _ in range(300):
+        reader = csv_reader.Reader(str(path), text, {"x": pa.float64()}, ["x"], csv_reader.Skipped(0))
+        holders = reader.holders
+        with reader:
+            assert sum(batch.num_rows for batch in reader.batches()) == n_rows
+        left = sys.getrefcount(reader.file)  # outside of the assertion, which holds the file too
+        assert left <= holders
 
 
 @pytest.mark.parametrize("bad_row", [1, 2000])  # in the first block, and far down

@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from time import monotonic, sleep
 
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from certifit.data.formats.csv_text import MISSING, Bytes, Text, lines
+from certifit.data.formats.csv_text import MISSING, MOMENT, STEP, Bytes, Text, lines
 from certifit.data.privacy import cell
 
 END = "certifit: end of file"
@@ -66,6 +68,7 @@ class Reader:
         parse = arrow_csv.ParseOptions(
             delimiter=text.delimiter, newlines_in_values=True, invalid_row_handler=self._invalid
         )
+        self.holders = sys.getrefcount(self.file)  # those of this reader; one more is Arrow
         # One thread: only then does an error carry the number of the row. It costs no time here.
         read = arrow_csv.ReadOptions(use_threads=False, block_size=text.block, encoding=text.encoding)
         try:
@@ -98,7 +101,18 @@ class Reader:
         if not self.file.is_over:  # after an error Arrow gives nothing more, and reads on
             self.file.settle()
         self.arrow.close()
+        del self.arrow
+        self._wait_for_arrow()
         self.file.close()
+
+    def _wait_for_arrow(self) -> None:
+        """Until Arrow's thread has let go of the file, for which it takes the interpreter's lock.
+
+        A process that ends before that is aborted. For a moment only; mostly it is done already.
+        """
+        latest = monotonic() + MOMENT
+        while sys.getrefcount(self.file) > self.holders and monotonic() < latest:
+            sleep(STEP)
 
     def _invalid(self, row: arrow_csv.InvalidRow) -> str:
         if row.actual_columns == len(self.text.header) + 1 and row.text.endswith(END):

@@ -35,7 +35,7 @@ MOST_ABOVE = 100  # lines above a header
 DELIMITERS = ",;\t|"
 FIRST_RECORDS = 20  # that are looked at for a second header, and the fewest that tell one
 FEWEST_RECORDS = 4
-_MOMENT, _STEP = 0.2, 0.001  # seconds: how long a thread that may be reading is waited for, and between looks at it
+MOMENT, STEP = 0.2, 0.001  # seconds: how long a thread that may be reading is waited for, and between looks at it
 
 # Marks of wide text, the longer first: its encoding, and that of text behind the mark.
 _MARKS = {
@@ -437,10 +437,10 @@ class Bytes(io.RawIOBase):
     def settle(self) -> None:
         """Stop, and let a thread that reads ahead notice it; for a moment, for it may have stopped before."""
         self.stop()
-        latest = monotonic() + _MOMENT
+        latest = monotonic() + MOMENT
         while not self.is_over and monotonic() < latest:
-            sleep(_STEP)
-        sleep(_STEP)  # the thread lets go of what it had read
+            sleep(STEP)
+        sleep(STEP)  # the thread lets go of what it had read
 
     def close(self) -> None:
         """Close the file, after a read that is under way."""
