@@ -127,7 +127,7 @@ def test_a_closed_standard_input_is_named(cli, data, monkeypatch):
 def test_a_file_of_blanks_has_no_columns(cli, tmp_path):
     (tmp_path / "blank.csv").write_text("   ")
     line = one_line(cli("fit", "blank.csv", "-t", "y", "-o", "out"))
-    assert "has no column 'y'. Its first line names no column." in line
+    assert "has no column 'y'. It has no other column." in line
 
 
 @pytest.mark.parametrize("task", ["auto", "quantity", "classes"])

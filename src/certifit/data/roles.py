@@ -80,7 +80,7 @@ def refuse_unknown(name: str, names: Sequence[str], where: str) -> None:
 def listed(names: Sequence[str]) -> str:
     """Which columns there are, in a message; not where they may be cells of a row, and cells are not shown."""
     if not any(name.strip() for name in names):
-        return "Its first line names no column."
+        return "It has no other column."
     if not are_names(names):
         n_columns = f"{len(names)} column{'' if len(names) == 1 else 's'}"
         return f"It has {n_columns}, and its first line may be a row instead of names: --show-values prints it."
