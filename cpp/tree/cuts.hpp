@@ -36,25 +36,7 @@ struct NewtonCut {
   Vec operator()(Vec left, Vec left_mass) const {
     return of_side(left, left_mass + ridge) + of_side(sum - left, mass - left_mass + ridge) - whole;
   }
-  // Not above 0 where the cut is certainly worth less than a `limit` that has the worth of the whole added: without a
-  // division, and rounded by shares of 1e-15. Where products leave float64, nothing is certain.
-  Vec excess(Vec left, Vec left_mass, double limit) const {
-    constexpr double least = 0x1p-900;
-    const Vec h = left_mass + ridge, other_h = mass - left_mass + ridge, other = sum - left;
-    const Vec above = left * left * other_h + other * other * h - limit * h * other_h;
-    return (h > least) & (other_h > least) & (above - above == 0.0) ? above : broadcast(1.0);
-  }
 };
-
-typedef uint64_t Words __attribute__((vector_size(32)));
-
-// Whole numbers with a sign as doubles: 32 bits each become the digits of a large power of two, which then is taken
-// off.
-inline Vec doubles_of(Words x) {
-  const Words low = (x & 0xffffffffu) | 0x4330000000000000u;  // 2^52 + the lower bits
-  const Words high = (x >> 32) ^ 0x4530000080000000u;         // 2^84 + 2^63 + the upper bits times 2^32
-  return ((Vec)high - (0x1p84 + 0x1p63 + 0x1p52)) + (Vec)low;
-}
 
 // A cut: the first `n_moved` codes go left, after `start`.
 template <class Cell>

@@ -8,6 +8,7 @@
 
 #include "cuts.hpp"
 #include "newton.hpp"
+#include "newton_filter.hpp"
 
 namespace certifit {
 
@@ -15,7 +16,7 @@ namespace certifit {
 // take to come.
 constexpr size_t shared_cells = 65536;
 
-constexpr size_t room_of_walk = 1 + 256 + lanes;
+constexpr size_t walked_cells = 8 * shared_cells;  // the same of walks through columns that are filtered
 constexpr double clear_share = 1e-9;  // of a gain and the worth of its node: far more than ties and rounding
 
 struct Bounds {
@@ -144,21 +145,15 @@ class NewtonSearch {
   // leaves add nothing. This is the fastest where rows are few for so many bins, and no column has a direction.
   NewtonSplit best_by_walk(const NewtonRows& rows, const uint32_t* order, const NewtonLeaf& leaf, const Cell* terms,
                            Crew& crew) {
-    constexpr size_t some_columns = 64;  // of a block
+    constexpr size_t some_columns = 256;  // of a block
     const size_t n_tried = columns_.n_tried, n_blocks = (n_tried + some_columns - 1) / some_columns;
     best_.resize(std::max(best_.size(), n_tried));
-    std::array<Cell, most_sorted> of_row{};
-    for (size_t i = 0; i < leaf.n_rows; ++i) of_row[order[i]] = terms[order[i]];
-    const NewtonCut gain = gain_of(leaf);
+    const Walk walk(rows, order, leaf, terms, gain_of(leaf),
+                    {packed_, terms, order, leaf.n_rows, rows.n_rows, leaf.sum, ridge_, least_});
     const auto walk_some = [&](size_t block) {
-      std::array<Cell, room_of_walk> cells{};
-      double most = 0;  // of the gains of the columns before, which others are to reach
-      for (size_t k = block * some_columns; k < std::min(n_tried, (block + 1) * some_columns); ++k) {
-        best_[k] = walked(rows, columns_.tried[k], of_row.data(), leaf, gain, most, cells.data());
-        most = std::max(most, best_[k].gain);
-      }
+      walk_columns(walk, block * some_columns, std::min(n_tried, (block + 1) * some_columns));
     };
-    if (rows.n_rows * n_tried < shared_cells / 4) {
+    if (rows.n_rows * n_tried < walked_cells) {
       for (size_t block = 0; block < n_blocks; ++block) walk_some(block);
     } else {
       crew.for_each_block(n_blocks, walk_some);
@@ -221,44 +216,73 @@ class NewtonSearch {
     return best;
   }
 
-  // A column of all rows, of which those of the leaf add something; no split where it certainly gains less than `most`.
-  // cells: room for all codes.
-  NewtonSplit walked(const NewtonRows& rows, size_t column, const Cell* of_row, const NewtonLeaf& leaf,
-                     const NewtonCut& gain, double most, Cell* cells) const {
-    const size_t n = rows.n_rows, n_bins = columns_.n_bins[column];
-    const uint8_t *row = rows.sorted_rows + column * n, *code = rows.sorted_codes + column * n;
+  struct Walk {
+    Walk(const NewtonRows& rows, const uint32_t* order, const NewtonLeaf& leaf, const Cell* terms,
+         const NewtonCut& gain, const NewtonFilter& filter)
+        : rows(rows), leaf(leaf), gain(gain), filter(filter) {
+      for (size_t i = 0; i < leaf.n_rows; ++i) of_row[order[i]] = terms[order[i]];
+    }
+    const NewtonRows& rows;
+    const NewtonLeaf& leaf;
+    const NewtonCut gain;
+    const NewtonFilter filter;
+    std::array<Cell, most_sorted> of_row{};
+  };
+
+  // The best splits of some columns; none of columns that certainly gain less than one of them.
+  void walk_columns(const Walk& walk, size_t begin, size_t end) {
+    std::array<Cell, 1 + 256> cells{};
+    double most = 0;
+    const auto look = [&](size_t place) {
+      best_[place] = walked(walk, columns_.tried[place], cells.data());
+      most = std::max(most, best_[place].gain);
+    };
+    for (size_t k = begin; k < end;) {
+      std::array<size_t, NewtonFilter::n_together> places;
+      NewtonFilter::Columns sorted;
+      size_t n = 0;
+      for (; k < end && n < places.size(); ++k) {
+        best_[k].gain = 0;
+        best_[k].is_found = false;
+        const size_t column = columns_.tried[k];
+        if (!is_plain(walk.rows, column)) {
+          look(k);
+          continue;
+        }
+        places[n] = k;
+        sorted[n++] = walk.rows.sorted_rows + column * walk.rows.n_rows;
+      }
+      if (n == 0) return;
+      std::fill(sorted.begin() + n, sorted.end(), sorted[0]);
+      const unsigned reach = walk.filter.may_reach(sorted, (most + walk.gain.whole[0]) * (1 - clear_share));
+      for (size_t j = 0; j < n; ++j)
+        if (reach >> j & 1) look(places[j]);
+    }
+  }
+
+  // Whether a column is of numbers, none of which is missing.
+  bool is_plain(const NewtonRows& rows, size_t column) const {
+    return !columns_.is_levels(column) && rows.sorted_codes[(column + 1) * rows.n_rows - 1] < columns_.n_bins[column];
+  }
+
+  // A column of all rows, of which those of the leaf add something. cells: room for all codes.
+  NewtonSplit walked(const Walk& walk, size_t column, Cell* cells) const {
+    const size_t n = walk.rows.n_rows, n_bins = columns_.n_bins[column];
+    const uint8_t *row = walk.rows.sorted_rows + column * n, *code = walk.rows.sorted_codes + column * n;
     if (columns_.is_levels(column)) {
       std::fill_n(cells, 256, Cell{});
-      for (size_t k = 0; k < n; ++k) cells[code[k]] += of_row[row[k]];
-      return scan_column(cells, leaf, column);
+      for (size_t k = 0; k < n; ++k) cells[code[k]] += walk.of_row[row[k]];
+      return scan_column(cells, walk.leaf, column);
     }
     Cell left = cells[0] = cells[1] = {};  // of no bin; of a bin without a row
     for (size_t k = 0; k < n; ++k) {
-      left += of_row[row[k]];
-      cells[code[k] + 1] = left;  // the last row of a bin leaves what is on the left of the cut behind it
+      left += walk.of_row[row[k]];
+      cells[code[k] + size_t{1}] = left;  // the last row of a bin leaves what is on the left of the cut behind it
     }
-    const Cell missing = leaf.sum - cells[n_bins];
-    if (packed_.rows(missing) == 0 && !may_reach(cells + 1, n_bins, leaf, gain, most)) return {};
-    NewtonSplit best = split_at(best_cut(packed_, cells + 1, n_bins, missing, leaf.n_rows, least_, gain));
+    const Cell missing = walk.leaf.sum - cells[n_bins];
+    NewtonSplit best = split_at(best_cut(packed_, cells + 1, n_bins, missing, walk.leaf.n_rows, least_, walk.gain));
     best.column = column;
     return best;
-  }
-
-  // Whether a cut may gain as much as `most` but for ties: nearly all columns are told from the best one without the
-  // divisions of a gain. Behind lefts there is room for a vector, whose numbers are of no meaning.
-  bool may_reach(const Cell* lefts, size_t n, const NewtonLeaf& leaf, const NewtonCut& gain, double most) const {
-    const double limit = (most + gain.whole[0]) * (1 - clear_share);
-    const auto [begin, end] = legal_cuts(packed_, lefts, n, leaf.n_rows, least_);
-    for (size_t k = begin; k < end; k += lanes) {
-      Words two, more;  // cells each: their sums and masses in turn
-      std::memcpy(&two, lefts + k, sizeof two);
-      std::memcpy(&more, lefts + k + 2, sizeof more);
-      const Words sums = __builtin_shuffle(two, more, Words{0, 4, 2, 6}),
-                  masses = __builtin_shuffle(two, more, Words{1, 5, 3, 7}) >> packed_.count_bits();
-      const Vec above = gain.excess(doubles_of(sums), doubles_of(masses), limit);
-      if (above[0] > 0 || above[1] > 0 || above[2] > 0 || above[3] > 0) return true;
-    }
-    return false;
   }
 
   NewtonCut gain_of(const NewtonLeaf& leaf) const {

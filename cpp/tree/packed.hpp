@@ -73,7 +73,6 @@ class PackedUnits {
   size_t rows(const Cell& cell) const { return cell.mass & mask_; }
   double sum(const Cell& cell) const { return static_cast<double>(cell.sum); }  // in units
   double mass(const Cell& cell) const { return static_cast<double>(static_cast<int64_t>(cell.mass >> count_bits_)); }
-  int count_bits() const { return count_bits_; }
   double sum_unit() const { return up_a_ > 0 ? 1 / up_a_ : 0.0; }
   double mass_unit() const { return up_b_ > 0 ? 1 / up_b_ : 0.0; }
 

@@ -50,7 +50,7 @@ def sums(rng: Rng, n: int) -> dict[str, Any]:
 
 
 def problem(rng: Rng, n: int) -> dict[str, Any]:
-    p = int(rng.choice([1, 5, 64, 65, 130]))
+    p = int(rng.choice([1, 5, 7, 8, 65, 130, 270]))
     drawn = np.flatnonzero(rng.random(n) < 0.7).astype(np.uint32)
     tried = np.flatnonzero(rng.random(p) < 0.6).astype(np.uint32)
     plan = {
@@ -93,6 +93,13 @@ def test_walks_change_no_bit(core, rng, n):
         assert bits(walked) == bits(expected)
         n_split += len(expected["feature"]) > 1
     assert n_split or n == 1
+
+
+def test_threads_change_no_bit(core, rng):
+    """So many columns that threads share them."""
+    given = problem(rng, 256) | columns(rng, 256, 2500) | {"columns": np.arange(2500, dtype=np.uint32), "rows": None}
+    walked, expected = both(core, given | {"min_rows_leaf": 20, "max_leaves": 4})
+    assert bits(walked) == bits(expected)
 
 
 def test_missing_values_may_be_alone_on_the_left(core, rng):
