@@ -20,6 +20,7 @@ from certifit.data.source import Memory
 from certifit.models.adapter import sections_of
 from certifit.report import context as report_context
 from certifit.report import svg
+from certifit.report.class_passes import _quantiles
 from certifit.report.context import build
 from certifit.report.folder import DECIDING_HEAD, deciding_table
 from certifit.report.page import card, render
@@ -446,3 +447,9 @@ def test_calibrated_scores_that_are_sums_tell_the_weights_of_their_log_odds(rng)
     assert np.allclose(np.log(p / (1 - p))[1:] - np.log(p / (1 - p))[0], (X[1:] - X[0]) @ weights[0])
     assert "mapped odds" in sections_of(model)
     assert not sections_of(cf.Calibrated(cf.SVC())) and not sections_of(cf.Calibrated(cf.LinearSVC(), "isotonic"))
+
+
+def test_cuts_of_a_column_are_quantiles_that_are_values_of_it(rng):
+    for n in (1, 2, 15, 16, 17, 80, 1000):
+        x = np.sort(rng.normal(size=n).round(1))
+        assert _quantiles(x).tolist() == np.quantile(x, np.arange(1, 16) / 16, method="lower").tolist()

@@ -15,7 +15,7 @@ on a sample of the rows: a cut can only lose information.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -41,15 +41,18 @@ def of_levels(within: Array, weights: Array, n_rows: float) -> float | None:
 
 def of_numbers(x: Array, codes: Array, weight: Array | None, n_classes: int) -> float | None:
     """Of a number, from some rows."""
-    distinct = np.unique(x)
-    levels = np.arange(1, N_CUTS) / N_CUTS
-    cuts = np.unique(
-        np.concatenate([*(np.quantile(values, levels, method="lower") for values in (x, distinct)), _between(x, codes)])
-    )
+    ordered = np.sort(x)
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    cuts = np.unique(np.concatenate([*map(_quantiles, (ordered, distinct)), _between(x, codes)]))
     place = np.searchsorted(cuts, x)  # a cut belongs to the level below it
     n_levels = len(cuts) + 1
     counts = np.bincount(codes * n_levels + place, weight, minlength=n_classes * n_levels)
     return _share(counts.reshape(n_classes, n_levels).astype(np.float64), len(x))
+
+
+def _quantiles(ordered: Array) -> Array:
+    """The values that the shares 1/16, 2/16 and so on of all of them are not above."""
+    return np.asarray(ordered[np.arange(1, N_CUTS) * (len(ordered) - 1) // N_CUTS])
 
 
 def _between(x: Array, codes: Array) -> Array:
@@ -59,10 +62,10 @@ def _between(x: Array, codes: Array) -> Array:
     return np.asarray(means[1:] / 2 + means[:-1] / 2)
 
 
-def are_flags(means: Array, variances: Array) -> bool:
-    """Whether only 0 and 1 have such moments, class by class: the variance of a flag is m (1 - m)."""
+def are_flags(means: Array, variances: Array) -> Array:
+    """Whether only 0 and 1 have such moments, class by class: the variance of a flag is m (1 - m). Per column."""
     is_share = (means >= 0) & (means <= 1)
-    return bool((is_share & (np.abs(variances - means * (1 - means)) <= 1e-9)).all())
+    return np.asarray((is_share & (np.abs(variances - means * (1 - means)) <= 1e-9)).all(axis=0))
 
 
 def _share(counts: Array, n_rows: float) -> float | None:
@@ -143,19 +146,45 @@ class ByClass:
         n_rows = float(self.coded.n_rows.sum())
         if is_category:
             return of_levels(self.coded.means[:, places], self.weights, n_rows)
-        shares = [_told_by(self.coded, self.sample, j) for j in places]
+        shares = [self._coded_alone.told(j) for j in places]
         return max((one for one in shares if one is not None), default=None)
 
     def told_by_fitted(self, j: int) -> float | None:
         """The same of a column of the model."""
-        return _told_by(self.fitted, self.fitted_sample, j)
+        return self._fitted_alone.told(j)
+
+    @cached_property
+    def _coded_alone(self) -> Alone:
+        return Alone.of(self.coded, self.sample)
+
+    @cached_property
+    def _fitted_alone(self) -> Alone:
+        return Alone.of(self.fitted, self.fitted_sample)
 
 
-def _told_by(moments: CellMoments, sample: Sample, j: int) -> float | None:
-    means, variances = moments.means[:, [j]], moments.variances[:, [j]]
-    if are_flags(means, variances):
-        return of_levels(means, moments.weights, float(moments.n_rows.sum()))
-    return of_numbers(sample.X[:, j], sample.codes, sample.weight, len(means)) if len(sample.codes) else None
+@dataclass(frozen=True)
+class Alone:
+    """Columns that are asked one by one what they tell. means: classes x columns; are_flags: per column."""
+
+    means: Array
+    are_flags: Array
+    weights: Array
+    n_rows: float
+    sample: Sample
+
+    @staticmethod
+    def of(moments: CellMoments, sample: Sample) -> Alone:
+        """Of these moments by class, and some rows."""
+        means = moments.means
+        flags = are_flags(means, moments.variances)
+        return Alone(means, flags, moments.weights, float(moments.n_rows.sum()), sample)
+
+    def told(self, j: int) -> float | None:
+        """Share of the uncertainty about the class that the column removes."""
+        sample = self.sample
+        if self.are_flags[j]:
+            return of_levels(self.means[:, [j]], self.weights, self.n_rows)
+        return of_numbers(sample.X[:, j], sample.codes, sample.weight, len(self.means)) if len(sample.codes) else None
 
 
 def survey(model: Any, source: Source, positive: Any = None) -> tuple[Seen, ByClass]:

@@ -64,7 +64,7 @@ KEYS = ("log_odds", "evidence", "count", "mean", "sd")
 
 def _is_share(deciding: Table, j: int) -> bool:
     """Whether the means of a column are shares of rows."""
-    return "mean" in deciding and are_flags(deciding["mean"][:, j], deciding["sd"][:, j] ** 2)
+    return "mean" in deciding and bool(are_flags(deciding["mean"][:, j], deciding["sd"][:, j] ** 2))
 
 
 def _words(model: Any, by_class: ByClass) -> Table:
