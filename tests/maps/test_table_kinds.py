@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from certifit.data.columns import Columns, Number
+from certifit.data.source import FEW_ROWS, Block, PickedTable
 from certifit.maps.table import TableEncoder
 
 
@@ -313,3 +314,26 @@ def test_a_state_that_contradicts_itself_is_refused() -> None:
         columns = [{**record, **change} if record is level else record for record in state["columns"]]
         with pytest.raises(ValueError, match="'t'"):
             TableEncoder.from_state({**state, "columns": columns}, arrays)
+
+
+@pytest.mark.parametrize("gaps", ["none", "in rows left out", "in rows picked"])
+def test_picked_rows_are_encoded_as_a_table_of_these_rows(gaps: str, rng: np.random.Generator) -> None:
+    """Numbers that are read together, some of them whole ones, and columns that are read one by one."""
+    n = 40
+    keep = np.arange(n) % 3 == 0
+    numbers = {f"x{j}": pa.array(rng.normal(size=n)) for j in range(6)} | {"whole": pa.array(rng.integers(0, 99, n))}
+    table = pa.table(
+        numbers | {"level": rng.choice(["a", "b"], n), "flag": rng.random(n) < 0.5, "z": rng.normal(size=n)}
+    )
+    encoder = TableEncoder(unseen="reference").fit(table)
+    if gaps != "none":
+        is_gap = keep if gaps == "in rows picked" else ~keep
+        table = table.set_column(2, "x2", pa.array(table["x2"].to_numpy(), mask=is_gap & (rng.random(n) < 0.5)))
+    picked = Block(table, None, None).where_read(keep)
+    assert isinstance(picked.X, PickedTable)
+    assert picked.n_rows == keep.sum() and picked.X.num_columns == table.num_columns
+    expected = encoder.apply(table.filter(keep)).toarray()
+    assert encoder.apply(picked.X).toarray().tobytes() == expected.tobytes()
+    assert picked.X.select(["z"]).equals(table.filter(keep).select(["z"]))
+    many = Block(pa.table({"x": np.zeros(FEW_ROWS + 1)}), None, None)
+    assert isinstance(many.where_read(np.ones(FEW_ROWS + 1, dtype=bool)).X, pa.Table)

@@ -118,7 +118,10 @@ class ArrowSource(Source):
         if exposure is not None:
             refuse_no_exposure(exposure, f"Exposure {roles.exposure!r}", lambda at: self.place(first_row + at))
         group = None if roles.group is None else group_keys(table.column(roles.group))
-        return Block(table.select(self.names), y, weight, first_row, group, added(offset, exposure))
+        return Block(self._features(table), y, weight, first_row, group, added(offset, exposure))
+
+    def _features(self, table: pa.Table) -> pa.Table:
+        return table.select(self.names)
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         return rebatched(self.open_batches(), size)

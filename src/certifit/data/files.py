@@ -361,8 +361,17 @@ class FileSource(ArrowSource):
         return other
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
-        tables = rebatched(self.files.batches([*self.names, *self.view.beside.columns()], size), size)
-        return tables if self.in_memory else ahead(tables)
+        columns = [*self.names, *self.view.beside.columns()]
+        if not self.in_memory:
+            return ahead(rebatched(self.files.batches(columns, size), size))
+        table: pa.Table = self.files.table(columns)  # type: ignore[attr-defined]  # of KeptFiles
+        return (
+            table.slice(begin, size) if size < table.num_rows else table for begin in range(0, table.num_rows, size)
+        )
+
+    def _features(self, table: pa.Table) -> pa.Table:
+        is_whole = self.in_memory and table.num_rows == self.n_rows
+        return self.files.table(self.names) if is_whole else super()._features(table)  # type: ignore[attr-defined]
 
 
 class SvmlightSource(Batches):

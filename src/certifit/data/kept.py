@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from certifit.data.columns import Bits, Columns, Dense, Missing, Number, Segment
-from certifit.data.source import Block, Result, Source
+from certifit.data.source import FEW_ROWS, Block, Result, Source
 from certifit.data.source_wrappers import Wrapped
 from certifit.runtime import in_order, memory_limit
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 65_536
 _MOST_TEXT = (1 << 31) - 1  # bytes of one piece of Arrow's text
+_MOST_CHOSEN = 8  # choices of columns that are kept
 _SPARE = 1.1  # times the size that rows are expected to have, free on the disk before they are written
-FEW_ROWS = 4096  # blocks of so few rows are packed
 PASSES_UNTIL_KEPT = 2  # a closed form reads encoded rows twice; a solver that iterates reads them a third time
 WHOLE = 4  # times the rows as float64: where memory has room for it, rows in memory are one stretch: threads start once
 
@@ -57,6 +57,7 @@ class KeptFiles:
         self.place_of_rows: Place | None = None
         self.why = ""  # a sentence on why the rows are read anew in every pass, where they are
         self._table: pa.Table | None = None
+        self._chosen: dict[tuple[str, ...], pa.Table] = {}
         self._spill: Spill | None = None
         self._filling = Lock()
 
@@ -75,11 +76,21 @@ class KeptFiles:
         """All rows of these columns."""
         self.fill()
         if self._table is not None:
-            yield from self._table.select(list(columns)).to_batches()
+            yield from self.table(columns).to_batches()
         elif self._spill is not None:
             yield from self._spill.batches(columns)
         else:
             yield from self.files.batches(columns, size)
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        """All rows of these columns, once they are in memory: folds ask again and again, and to choose takes long."""
+        assert self._table is not None
+        names = tuple(columns)
+        if names not in self._chosen:
+            if len(self._chosen) == _MOST_CHOSEN:
+                self._chosen.clear()
+            self._chosen[names] = self._table.select(list(columns))
+        return self._chosen[names]
 
     def fill(self) -> Place:
         """Parse the rows, where that is not done, and say where they are."""
@@ -100,6 +111,7 @@ class KeptFiles:
     def close(self) -> None:
         """Forget the rows; the temporary file is gone."""
         self._table = None
+        self._chosen = {}
         if self._spill is not None:
             self._spill.close()
             self._spill = None

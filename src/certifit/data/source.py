@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -21,6 +21,8 @@ from certifit.data.parts import Arrays, PartPlan, Parts, local_parts
 from certifit.data.roles import Roles
 from certifit.data.view import Target, View, code_places
 from certifit.runtime import memory_limit
+
+FEW_ROWS = 4096  # of a block, up to which the time that its columns take is more than that of their rows
 
 
 class Adds(Protocol):
@@ -76,11 +78,19 @@ class Block:
 
     def where(self, keep: Array) -> Block:
         """The rows whose flag is set; first_row stays that of this block."""
+        return self._where(keep, rows_where(self.X, keep))
+
+    def where_read(self, keep: Array) -> Block:
+        """The same; columns of a table of few rows are picked when they are read."""
+        is_few = hasattr(self.X, "schema") and self.n_rows <= FEW_ROWS
+        return self._where(keep, PickedTable(self.X, keep) if is_few else rows_where(self.X, keep))
+
+    def _where(self, keep: Array, X: Any) -> Block:
         columns = (
             None if column is None else column[keep] for column in (self.y, self.weight, self.group, self.offset)
         )
         y, weight, group, offset = columns
-        return Block(rows_where(self.X, keep), y, weight, self.first_row, group, offset)
+        return Block(X, y, weight, self.first_row, group, offset)
 
 
 def _part(X: Any, begin: int, end: int) -> Any:
@@ -102,6 +112,32 @@ def rows_where(X: Any, keep: Array) -> Any:
     if isinstance(X, Columns):
         return X.taken(keep)
     return X.filter(keep) if hasattr(X, "schema") else X[keep]
+
+
+class PickedTable:
+    """Some rows of a table of few rows. A column is picked when it is read; columns of numbers are read together, which
+    takes next to no time per column.
+    """
+
+    def __init__(self, table: Any, keep: Array) -> None:
+        self.table, self.keep, self.schema = table, keep, table.schema
+        self.num_rows = int(keep.sum())
+        self.shape = self.num_rows, table.num_columns
+
+    def column(self, name: str) -> Any:
+        """The rows of a column."""
+        return self.table.column(name).filter(self.keep)
+
+    @cached_property
+    def picked(self) -> Any:
+        """The rows as a table."""
+        return self.table.filter(self.keep)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else is asked of a table."""
+        if name.startswith("_") or name == "table":
+            raise AttributeError(name)
+        return getattr(self.picked, name)
 
 
 class RowMap(Protocol):

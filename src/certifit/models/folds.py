@@ -298,7 +298,7 @@ def counted_rows(stretch: Block, times: Array, is_coded: bool) -> CountedRows | 
 
 def block_where(stretch: Block, is_seen: Array) -> Block:
     """Some rows of a stretch, without their targets."""
-    return replace(stretch if is_seen.all() else stretch.where(is_seen), y=None, weight=None)
+    return replace(stretch if is_seen.all() else stretch.where_read(is_seen), y=None, weight=None)
 
 
 @dataclass(frozen=True)

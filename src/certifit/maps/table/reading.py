@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from certifit.data.arrow import one_chunk, valid_bits
 from certifit.data.columns import Array
-from certifit.data.kept import FEW_ROWS
+from certifit.data.source import FEW_ROWS, PickedTable
 
 _TOGETHER = 4  # columns that are read in one piece
 
@@ -59,17 +59,23 @@ def plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pc.cast(array, pa.large_string()) if _is_view(array.type) else array
 
 
-def numbers_together(table: pa.Table | pa.RecordBatch, names: list[str]) -> Array | None:
+def numbers_together(table: pa.Table | pa.RecordBatch | PickedTable, names: list[str]) -> Array | None:
     """Columns of numbers as one array, rows x columns, which takes little time per column.
 
     None where they are few, rows are many, a column has gaps or is not of numbers.
     """
     if len(names) < _TOGETHER or table.num_rows > FEW_ROWS:
         return None
+    if isinstance(table, PickedTable):
+        table, keep = table.table, table.keep
+    else:
+        keep = None
     table = table if table.schema.names == names else table.select(names)
-    batch = table if isinstance(table, pa.RecordBatch) else table.combine_chunks().to_batches()[0]
+    batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
+    batch = batches[0] if len(batches) == 1 else table.combine_chunks().to_batches()[0]
     try:
-        values = np.asarray(batch.to_tensor(null_to_nan=True), dtype=np.float64)
+        every = np.asarray(batch.to_tensor(null_to_nan=True), dtype=np.float64)
+        values = every if keep is None else every[keep]
     except (pa.ArrowException, TypeError):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
