@@ -9,18 +9,27 @@
 namespace certifit {
 namespace {
 
+typedef long long Bits __attribute__((vector_size(32)));
+
 // Rows of a tile that stays near the processor.
 size_t tile_rows(size_t n_columns) { return std::clamp<size_t>(32768 / std::max<size_t>(n_columns, 1), 8, 256); }
 
-// use(x) for every row of the dense columns.
+// use(x, stride, count) for the rows of a segment, x those of the first one, the others so many numbers apart: float64
+// row by row where it lies, all else in tiles.
 template <class Use>
-void for_each_row(const Rows& rows, Use use) {
+void for_each_tile(const Segment& s, size_t n_rows, Use use) {
+  const bool is_in_place = s.kind == Segment::Kind::dense && s.dtype == Dtype::f64;
+  if (is_in_place && (s.column_stride == 1 || s.n_columns == 1)) {
+    use(static_cast<const double*>(s.values), s.row_stride, n_rows);
+    return;
+  }
   std::vector<double> scratch;
-  const size_t step = tile_rows(rows.n_dense);
-  for (size_t first = 0; first < rows.n_rows; first += step) {
-    const size_t count = std::min(step, rows.n_rows - first);
-    const Tile tile = read_tile(rows, first, count, scratch);
-    for (size_t k = 0; k < count; ++k) use(tile.row(k));
+  const size_t step = tile_rows(s.n_columns);
+  for (size_t first = 0; first < n_rows; first += step) {
+    const size_t count = std::min(step, n_rows - first);
+    scratch.resize(count * s.n_columns);
+    copy_segment(s, first, count, scratch.data(), s.n_columns);
+    use(scratch.data(), static_cast<ptrdiff_t>(s.n_columns), count);
   }
 }
 
@@ -43,29 +52,86 @@ int64_t largest_bits(const double* x, size_t n) {
   return *std::max_element(most, most + width);
 }
 
-// Sizes of the columns of one segment: float64 where it lies, row by row or column by column, all else in tiles.
+// Some rows more of n columns, so many at a time.
+template <size_t n_rows>
+void keep_larger_rows(const double* x, ptrdiff_t stride, size_t n, int64_t* most) {
+  size_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    Bits kept;
+    std::memcpy(&kept, most + j, sizeof kept);
+    for (size_t k = 0; k < n_rows; ++k) {
+      const Bits bits = (Bits)absolute(load(x + static_cast<ptrdiff_t>(k) * stride + j));
+      kept = bits > kept ? bits : kept;
+    }
+    std::memcpy(most + j, &kept, sizeof kept);
+  }
+  for (; j < n; ++j)
+    for (size_t k = 0; k < n_rows; ++k) keep_larger(most[j], size_bits(x[static_cast<ptrdiff_t>(k) * stride + j]));
+}
+
+// Sizes of the columns of one segment.
 void segment_sizes(const Segment& s, size_t n_rows, int64_t* most) {
-  const bool is_in_place = s.kind == Segment::Kind::dense && s.dtype == Dtype::f64;
-  const auto* x = static_cast<const double*>(s.values);
-  if (is_in_place && s.row_stride == 1) {
+  if (s.kind == Segment::Kind::dense && s.dtype == Dtype::f64 && s.row_stride == 1) {
+    const auto* x = static_cast<const double*>(s.values);
     for (size_t j = 0; j < s.n_columns; ++j)
       most[j] = largest_bits(x + static_cast<ptrdiff_t>(j) * s.column_stride, n_rows);
     return;
   }
-  std::vector<double> scratch;
-  const bool is_rows = is_in_place && s.column_stride == 1;
-  const size_t step = is_rows ? 1 : tile_rows(s.n_columns);
-  for (size_t first = 0; first < n_rows; first += step) {
-    const size_t count = std::min(step, n_rows - first);
-    const double* tile = x + static_cast<ptrdiff_t>(first) * s.row_stride;
-    if (!is_rows) {
-      scratch.resize(count * s.n_columns);
-      copy_segment(s, first, count, scratch.data(), s.n_columns);
-      tile = scratch.data();
+  for_each_tile(s, n_rows, [&](const double* x, ptrdiff_t stride, size_t count) {
+    for (; count >= 4; count -= 4, x += 4 * stride) keep_larger_rows<4>(x, stride, s.n_columns, most);
+    for (; count > 0; --count, x += stride) keep_larger_rows<1>(x, stride, s.n_columns, most);
+  });
+}
+
+// Sums of some columns over rows, in the order of the rows, and which columns are not their first row in every other.
+struct ColumnSums {
+  const double* unit;  // what the entries of a column are multiplied by
+  std::vector<double> first, sum;
+  std::vector<int64_t> varies;
+
+  ColumnSums(const double* unit, size_t n) : unit(unit), first(n), sum(n, 0.0), varies(n, 0) {}
+
+  template <size_t n_rows>
+  void add(const double* x, ptrdiff_t stride) {
+    const size_t n = sum.size();
+    size_t j = 0;
+    for (; j + lanes <= n; j += lanes) {
+      const Vec of_first = load(&first[j]), of_unit = load(unit + j);
+      Vec total = load(&sum[j]);
+      Bits differs = {};
+      for (size_t k = 0; k < n_rows; ++k) {
+        const Vec row = load(x + static_cast<ptrdiff_t>(k) * stride + j);
+        total += row * of_unit;
+        differs |= (Bits)(row != of_first);
+      }
+      store(&sum[j], total);
+      for (size_t lane = 0; lane < lanes; ++lane) varies[j + lane] |= differs[lane];
     }
-    for (size_t k = 0; k < count; ++k)
-      for (size_t j = 0; j < s.n_columns; ++j) keep_larger(most[j], size_bits(tile[k * s.n_columns + j]));
+    for (; j < n; ++j)
+      for (size_t k = 0; k < n_rows; ++k) {
+        const double row = x[static_cast<ptrdiff_t>(k) * stride + j];
+        sum[j] += row * unit[j];
+        varies[j] |= row != first[j];
+      }
   }
+
+  void add_segment(const Segment& s, size_t n_rows) {
+    bool is_first = true;
+    for_each_tile(s, n_rows, [&](const double* x, ptrdiff_t stride, size_t count) {
+      if (is_first) std::copy_n(x, count > 0 ? first.size() : 0, first.data());
+      is_first = false;
+      for (; count >= 4; count -= 4, x += 4 * stride) add<4>(x, stride);
+      for (; count > 0; --count, x += stride) add<1>(x, stride);
+    });
+  }
+};
+
+// The largest distance of some columns, times `unit`, from `centre`.
+void keep_spreads(const Segment& s, size_t n_rows, const double* unit, const double* centre, double* spread) {
+  for_each_tile(s, n_rows, [&](const double* x, ptrdiff_t stride, size_t count) {
+    for (; count > 0; --count, x += stride)
+      for (size_t j = 0; j < s.n_columns; ++j) spread[j] = larger(spread[j], std::fabs(x[j] * unit[j] - centre[j]));
+  });
 }
 
 // Four rows of four columns as four columns of four rows; rows of x and of out are so many numbers apart.
@@ -141,27 +207,21 @@ ColumnLook look_at_columns(const double* turned, const double* weights, size_t n
 }
 
 std::vector<double> column_shifts(const Rows& rows, const double* scale, bool exact) {
-  const size_t d = rows.n_dense;
   const std::vector<double> unit = of_dense(rows, scale);
-  std::vector<double> first(d), mean(d, 0.0), spread(d, 0.0), out(rows.n_columns, 0.0);
-  std::vector<uint8_t> varies(d, 0);
-  bool is_first = true;
-  for_each_row(rows, [&](const double* x) {
-    if (is_first)
-      for (size_t j = 0; j < d; ++j) first[j] = x[j];
-    is_first = false;
-    for (size_t j = 0; j < d; ++j) {
-      mean[j] += x[j] * unit[j];
-      varies[j] |= static_cast<uint8_t>(x[j] != first[j]);
-    }
-  });
-  for (size_t j = 0; j < d; ++j) mean[j] = varies[j] ? mean[j] / static_cast<double>(rows.n_rows) : first[j] * unit[j];
-  if (exact)
-    for_each_row(rows, [&](const double* x) {
-      for (size_t j = 0; j < d; ++j) spread[j] = larger(spread[j], std::fabs(x[j] * unit[j] - mean[j]));
-    });
-  for (size_t j = 0; j < d; ++j)
-    if (std::isfinite(mean[j]) && (!exact || spread[j] <= std::fabs(mean[j]) / 4)) out[rows.dense_columns[j]] = mean[j];
+  std::vector<double> out(rows.n_columns, 0.0);
+  size_t at = 0;
+  for (const Segment& s : rows.dense) {
+    ColumnSums sums(unit.data() + at, s.n_columns);
+    sums.add_segment(s, rows.n_rows);
+    std::vector<double> mean(s.n_columns), spread(s.n_columns, 0.0);
+    for (size_t j = 0; j < mean.size(); ++j)
+      mean[j] = sums.varies[j] ? sums.sum[j] / static_cast<double>(rows.n_rows) : sums.first[j] * unit[at + j];
+    if (exact) keep_spreads(s, rows.n_rows, unit.data() + at, mean.data(), spread.data());
+    for (size_t j = 0; j < mean.size(); ++j)
+      if (std::isfinite(mean[j]) && (!exact || spread[j] <= std::fabs(mean[j]) / 4))
+        out[rows.dense_columns[at + j]] = mean[j];
+    at += s.n_columns;
+  }
   return out;
 }
 

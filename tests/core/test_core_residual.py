@@ -151,6 +151,21 @@ def test_turned_rows_are_the_columns_and_have_their_sizes_and_sums(core, rng, sh
         assert np.array_equal(core.column_sizes(core_rows(rows)), sizes, equal_nan=True)
 
 
+@pytest.mark.parametrize("n_rows, n_columns", [(1, 1), (3, 5), (70, 13), (513, 4)])
+def test_shifts_are_means_of_sums_in_the_order_of_the_rows(core, rng, n_rows, n_columns):
+    X = rng.normal(size=(n_rows, n_columns)) + 100
+    X[:, 0] = 7.3
+    means = sum(X[1:] * 0.5, X[0] * 0.5) / n_rows
+    means[0] = 7.3 * 0.5
+    for rows in (X, np.asfortranarray(X), X[::-1].copy()[::-1], np.hstack([X, X])[:, :n_columns]):
+        shifts = core.column_shifts(core_rows(rows), np.full(n_columns, 0.5), False)
+        assert np.array_equal(shifts, means)
+        assert np.array_equal(core.column_shifts(core_rows(rows), np.full(n_columns, 0.5), True), means)
+    far = core.column_shifts(core_rows(np.vstack([X, -X])), np.ones(n_columns), True)
+    assert not far.any()  # a spread above a quarter of the mean: x - mean would be rounded
+    assert np.array_equal(core.column_sizes(core_rows(X[::-1])), X.max(axis=0))
+
+
 WHOLE = 2**1100
 
 
