@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import weakref
 from typing import Any
 from unittest import SkipTest
 
 import numpy as np
 import pytest
 from learners import CHECKED, LEARNERS, OF_MATRICES, Row, name_of
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
@@ -55,6 +57,39 @@ def test_every_check_of_scikit_learn_passes(name):
         except Exception as error:
             failures[check.func.__name__] = error
     assert failures == {}
+
+
+@EVERY
+def test_parameters_are_those_that_scikit_learn_reads(name):
+    model = MODELS[name][1]
+    for deep in (True, False, True):
+        assert list(model.get_params(deep).items()) == list(BaseEstimator.get_params(model, deep).items())
+
+
+class Weaker(cf.Ridge):
+    """A user's model with an __init__ of its own."""
+
+    def __init__(self, strength=1.0, *, inner=None):
+        super().__init__(alpha=strength)
+        self.strength, self.inner = strength, inner
+
+
+def test_a_class_of_a_user_has_the_parameters_of_its_own_init():
+    assert "alpha" in cf.Ridge().get_params()
+    model = Weaker(2.0, inner=cf.Lasso(alpha=0.3))
+    assert model.get_params(deep=False).keys() == {"strength", "inner"}
+    assert model.set_params(inner__alpha=0.5).get_params()["inner__alpha"] == 0.5
+    for other in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.strength == 2.0 and other.inner.alpha == 0.5
+
+
+def test_names_of_parameters_do_not_keep_a_class_alive():
+    made = type("Made", (cf.Ridge,), {})
+    made().get_params()
+    seen = weakref.ref(made)
+    del made
+    gc.collect()
+    assert seen() is None
 
 
 _FAILS = {name_of(model): reasons for model, reasons in OF_MATRICES}

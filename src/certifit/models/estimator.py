@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.base import RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -56,6 +56,7 @@ from certifit.models.certificate import Certificate
 from certifit.models.folds import FoldStates, Grid, Rounds
 from certifit.models.learner import Told
 from certifit.models.metric import Metric
+from certifit.models.named_parameters import NamedParameters
 from certifit.models.parameters import refuse_elsewhere
 from certifit.runtime import one_blas_thread
 from certifit.statistics.cell_sums import Store
@@ -79,7 +80,7 @@ RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
 
 
-class Estimator(CallbackSupport, BaseEstimator, ABC, Generic[RowsT]):
+class Estimator(CallbackSupport, NamedParameters, ABC, Generic[RowsT]):
     """What is fitted to rows: one task (`TaskEstimator`), or some estimators (`Composite`)."""
 
     # What some fits leave, and others do not.
