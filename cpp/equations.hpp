@@ -50,6 +50,16 @@ std::optional<PlainFactor> plain_factor(const double* matrix, const double* norm
 // units A^-1 units right: the solution of the unscaled system.
 std::vector<double> plain_solve(const double* upper, const double* units, const double* right, size_t n);
 
+// (T + shift_k I) x_k = right for every shift, T symmetric and tridiagonal: `diagonal` and `beside` it.
+struct ShiftedSolutions {
+  std::vector<double> solutions;  // a row per shift
+  double condition = 0;           // the largest of |T + shift I|_1 |(T + shift I)^-1|_1
+};
+
+// nullopt: for some shift a pivot is not above 0, or not finite.
+std::optional<ShiftedSolutions> shifted_solutions(const double* diagonal, const double* beside, const double* right,
+                                                  size_t n, const double* shifts, size_t n_shifts);
+
 // The gradient of a residual statistic in the system's unknowns: sums of (x, 1) about a shift, less a penalty's pull.
 std::vector<double> shifted_gradient(const double* hi, const double* lo, const double* shift, const double* penalty,
                                      const double* weights, size_t n_columns);

@@ -93,6 +93,17 @@ nb::object plain_solve_py(Matrix upper, Vector units, Vector right) {
   return nb::cast(to_numpy(plain_solve(upper.data(), units.data(), right.data(), n)));
 }
 
+nb::object shifted_solutions_py(Vector diagonal, Vector beside, Vector right, Vector shifts) {
+  const size_t n = diagonal.shape(0), n_shifts = shifts.shape(0), shape[2] = {n_shifts, n};
+  check(n > 0, "the matrix must have a row at least");
+  check_size("beside", beside.shape(0), n - 1);
+  check_size("right-hand side", right.shape(0), n);
+  std::optional<ShiftedSolutions> made =
+      shifted_solutions(diagonal.data(), beside.data(), right.data(), n, shifts.data(), n_shifts);
+  if (!made) return nb::none();
+  return nb::make_tuple(to_numpy<2>(std::move(made->solutions), shape), made->condition);
+}
+
 nb::object shifted_gradient_py(Vector hi, Vector lo, Vector shift, Vector penalty, Vector weights) {
   const size_t d = shift.shape(0);
   for (const Vector& part : {hi, lo}) check_size("gradient", part.shape(0), d + 1);
@@ -189,6 +200,8 @@ void bind_factor(nb::module_& m) {
         "scale"_a.noconvert(), "shift"_a.noconvert(), "y_scale"_a, "y_shift"_a);
   m.def("plain_factor", plain_factor_py, "matrix"_a.noconvert(), "norms"_a.noconvert().none(), "least_share"_a);
   m.def("plain_solve", plain_solve_py, "upper"_a.noconvert(), "units"_a.noconvert(), "right"_a.noconvert());
+  m.def("shifted_solutions", shifted_solutions_py, "diagonal"_a.noconvert(), "beside"_a.noconvert(),
+        "right"_a.noconvert(), "shifts"_a.noconvert());
   m.def("shifted_gradient", shifted_gradient_py, "hi"_a.noconvert(), "lo"_a.noconvert(), "shift"_a.noconvert(),
         "penalty"_a.noconvert(), "weights"_a.noconvert());
   m.def("moved_residual", moved_residual_py, "gradient"_a.noconvert(), "rounding"_a.noconvert(), "squares"_a,

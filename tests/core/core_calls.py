@@ -418,6 +418,13 @@ def _(rng: Rng) -> Arguments:
     return {"matrix": _square(rng, d), "norms": maybe(rng, np.ones(d)), "least_share": 1e-30}
 
 
+@call("shifted_solutions")
+def _(rng: Rng) -> Arguments:
+    n = int(rng.integers(1, 9))
+    diagonal, shifts = 3 + vector(rng, n), np.abs(vector(rng, int(rng.integers(0, 12))))
+    return {"diagonal": diagonal, "beside": vector(rng, n - 1), "right": vector(rng, n), "shifts": shifts}
+
+
 @call("plain_solve")
 def _(rng: Rng) -> Arguments:
     d = int(rng.integers(0, 9))

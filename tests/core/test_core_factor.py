@@ -94,3 +94,26 @@ def test_the_number_of_threads_does_not_change_a_bit(core, rng, n):
 def test_a_matrix_of_no_columns_has_an_empty_factor(core):
     kept, pivots, (upper, _) = core.twofold_cholesky(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0), 2)
     assert kept == [] and pivots.shape == (0,) and upper.shape == (0, 0)
+
+
+@pytest.mark.parametrize("n, n_shifts", [(1, 1), (2, 3), (7, 8), (12, 19), (5, 0)])
+def test_a_tridiagonal_system_is_solved_for_every_shift(core, rng, n, n_shifts):
+    beside, right = rng.normal(size=n - 1), rng.normal(size=n)
+    diagonal = 0.01 + np.append(np.abs(beside), 0.0) + np.append(0.0, np.abs(beside))
+    shifts = np.abs(rng.normal(size=n_shifts))
+    solutions, condition = core.shifted_solutions(diagonal, beside, right, shifts)
+    assert solutions.shape == (n_shifts, n)
+    conditions = [0.0]
+    for shift, solution in zip(shifts, solutions, strict=True):
+        matrix = np.diag(diagonal + shift) + np.diag(beside, 1) + np.diag(beside, -1)
+        exact = np.array([float(x) for x in solve_exactly(rational(matrix), rational(right))])
+        assert np.abs(solution - exact).max() <= 1e-12 * np.abs(exact).max()
+        conditions.append(np.linalg.cond(matrix, 1))
+    assert condition == pytest.approx(max(conditions), rel=1e-10)
+
+
+def test_a_tridiagonal_matrix_that_is_not_positive_has_no_solutions(core):
+    diagonal, ones = np.array([1.0, 2.0, 1.0]), np.ones(3)
+    assert core.shifted_solutions(diagonal, np.array([1.0, 1.0]), ones, np.array([1.0])) is not None
+    for wrong in (diagonal - 1, np.array([1.0, np.nan, 1.0]), np.array([1.0, np.inf, 1.0])):
+        assert core.shifted_solutions(wrong, np.array([1.0, 1.0]), ones, np.array([1.0, 0.0])) is None

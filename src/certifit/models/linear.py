@@ -28,7 +28,7 @@ from certifit.maps import Polynomial, TableEncoder, encoder_key
 from certifit.minimise.problem import Run
 from certifit.models.adapter import learner_of
 from certifit.models.estimator import StateT, TaskEstimator, TaskT, fitted_basis
-from certifit.models.folds import EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
+from certifit.models.folds import Candidate, EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.lasso.task import Strengths
 from certifit.models.learner import Told
@@ -220,7 +220,7 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
             model = clone(self).set_params(**others)
             if getattr(model, "solver", "auto") != "auto":
                 return None  # the steps of a solver are those of each training set
-            alphas = [model.strength_of(candidates[place]) for place in places]
+            alphas = model.strengths_of([candidates[place] for place in places])
             columns = model._fold_columns(source, shared)
             if columns is None:
                 return None
@@ -294,15 +294,21 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
         """Candidates for columns of these variances."""
         raise NotImplementedError
 
-    def strength_of(self, candidate: Mapping[str, Any]) -> float | None:
-        """The penalty of this model with a candidate's parameters; None is 1 / sum of weights."""
+    def strengths_of(self, candidates: Sequence[Candidate]) -> list[float | None]:
+        """The penalty of this model with every candidate's parameters; None is 1 / sum of weights."""
         model, legal = copy(self), learner_of(self).params  # a clone of every candidate would cost more than its fit
-        for name, value in candidate.items():
-            if name in legal:
-                legal[name].check(name, value)
-            setattr(model, name, value)
-        strength: float | None = model._penalty_strength()
-        return strength
+        asked: Candidate = {}  # by the candidate before; what this one does not name is as in this model
+        strengths: list[float | None] = []
+        for candidate in candidates:
+            for name, value in candidate.items():
+                if name in legal:
+                    legal[name].check(name, value)
+                setattr(model, name, value)
+            for name in asked.keys() - candidate.keys():
+                setattr(model, name, getattr(self, name))
+            strengths.append(model._penalty_strength())
+            asked = candidate
+        return strengths
 
     def solutions(self, u: ArrayLike) -> tuple[Array, float]:
         """All minimisers: w(u) = coef_ + (I - X^+ X) u with the intercept that goes with them, for any u.

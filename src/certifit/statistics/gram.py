@@ -281,7 +281,11 @@ class CellGrams:
         """The statistic of the rows that are in cell c times[c] times. Cells are added, never taken away."""
         n_rows = int(self.n_rows[times > 0].sum())
         if self.low is None:
-            return Gram(np.tensordot(times, self.sums, 1), None, self.scaling, n_rows)
+            alone = np.flatnonzero(times)
+            if len(alone) == 1 and times[alone[0]] == 1:
+                return Gram(self.sums[alone[0]], None, self.scaling, n_rows)
+            sums = times @ self.sums.reshape(len(times), -1)
+            return Gram(sums.reshape(self.sums.shape[1:]), None, self.scaling, n_rows)
         total: dd.Pair = (np.zeros(self.sums.shape[1:]), np.zeros(self.sums.shape[1:]))
         for c in np.flatnonzero(times):
             cell = (self.sums[c], self.low[c])

@@ -9,8 +9,8 @@ from folding import fold_squares, offered
 import certifit as cf
 from certifit.data.cells import ByRow, Splits
 from certifit.data.source import Memory
-from certifit.models.least_squares.fold_path import _along
 from certifit.models.least_squares.normal_equations import NormalEquations
+from certifit.models.least_squares.ridge_path import along_strengths
 from certifit.statistics.gram import gram
 
 SPLITS = Splits.folds(ByRow(5, 0))
@@ -118,12 +118,28 @@ def test_many_penalties_from_one_tridiagonal_matrix_solve_their_systems(rng, fit
     source = Memory(X, X @ rng.normal(size=6) + rng.normal(size=60))
     statistic = gram(source, centred=fit_intercept)
     equations = NormalEquations(statistic, 1e-8, fit_intercept, lambda: statistic, source.names, standardize)
-    together = _along(equations, alphas)
+    together = along_strengths(statistic, fit_intercept, standardize, alphas)
     if not standardize:
         assert together is None  # squared sizes 900 apart
         return
     assert together is not None
-    for alpha, solution in zip(alphas, together, strict=True):
+    for alpha, solution in zip(alphas, together.solutions, strict=True):
         matrix = equations.unpenalised() + np.diag(equations.diagonal(alpha))
         left, sizes = matrix @ solution - equations.right_hand_side(), np.abs(matrix) @ np.abs(solution)
         assert (np.abs(left) <= 1e-12 * sizes.max()).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 1.0])
+@pytest.mark.parametrize("far", [0.0, 100.0])
+def test_the_condition_of_many_penalties_is_no_less_than_that_of_the_weakest(rng, fit_intercept, alpha, far):
+    X = rng.normal(size=(80, 5)) @ (np.eye(5) + 0.5) + 1.0
+    X[60:] += far  # away from the shifts, which are those of block 0, where it has the first rows alone
+    source = Memory(X, X @ rng.normal(size=5) + rng.normal(size=80)).resized(32, 64)
+    statistic = gram(source, centred=fit_intercept)
+    together = along_strengths(statistic, fit_intercept, False, [1e3, alpha, 30.0, 2.0])
+    Z = X * statistic.scaling.scale
+    Z = Z - Z.mean(axis=0) if fit_intercept else Z
+    penalty = 80 * alpha * statistic.scaling.scale[0] ** 2
+    assert together is not None
+    assert together.condition**2 >= (1 - 1e-9) * np.linalg.cond(Z.T @ Z + penalty * np.eye(5))

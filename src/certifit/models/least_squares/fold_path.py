@@ -16,12 +16,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from scipy.linalg import lapack
 
 from certifit.data.cells import Splits
 from certifit.data.columns import Array
 from certifit.data.source import Block, Source
-from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, NormalEquations, Weights
+from certifit.models.least_squares.normal_equations import (
+    GramUnits,
+    NormalEquations,
+    Weights,
+)
+from certifit.models.least_squares.ridge_path import along_strengths, penalised
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.runtime import core, n_threads, one_blas_thread, suited_map
 from certifit.statistics import double_double as dd
@@ -172,8 +176,6 @@ class FoldEquations:
 
 ROUNDING = 16 * 2.0**-53  # error of an entry of a float64 Gram matrix, relative to its column norms
 DIGITS = 1e-9  # largest relative error of squares
-LEAST_TOGETHER = 4  # strengths from which on one tridiagonal reduction costs less than a factor each
-MOST_UNLIKE = 16.0  # largest ratio of squared sizes of columns, in units of the penalty, for that reduction
 
 Fits = tuple[Array, Array]  # coefficients, candidates x columns, and intercepts
 
@@ -206,11 +208,12 @@ class FoldPath:
 
 @dataclass(frozen=True)
 class Solutions:
-    """Solutions for shifted and scaled columns, hi + lo, a row per candidate, and the system of each."""
+    """Solutions for shifted and scaled columns, hi + lo, a row per candidate, and the units of each."""
 
-    systems: Sequence[NormalEquations]
+    systems: Sequence[GramUnits]
     hi: Array
     lo: Array
+    is_redundant: bool = False  # the rows do not determine the weights of some candidate
 
 
 @one_blas_thread
@@ -228,7 +231,7 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None], with_rows: b
         grams = folds.pair(split)
         unit, in_units = safe_unit(grams[0].y_unit)
         solutions = path(folds, split, grams[0], alphas)
-        is_redundant |= any(len(system.factor.dependent) > 0 for system in set(solutions.systems))
+        is_redundant |= solutions.is_redundant
         train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solutions))
         totals[:, split] = [spread(gram) * unit for gram in grams]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
@@ -271,17 +274,21 @@ def fold_states(folds: FoldEquations, alpha: float | None) -> list[Weights]:
 def path(folds: FoldEquations, split: int, train: Gram, alphas: Sequence[float | None]) -> Solutions:
     """Solutions of one training set along alphas."""
     strengths = [1.0 / (train.sum_weight / train.scaling.weight_scale) if a is None else a for a in alphas]
+    along = along_strengths(train, folds.fit_intercept, folds.standardize, strengths)
+    if along is not None and along.condition <= PLAIN_CONDITION:
+        units = GramUnits(train, folds.fit_intercept, folds.names)
+        return Solutions([units] * len(strengths), along.solutions, np.zeros_like(along.solutions))
     weakest = folds.equations(split, min(strengths), train)
     if weakest.factor.condition <= PLAIN_CONDITION and weakest.gram.low is None:
         # A penalty only lowers the condition of the scaled matrix, so all others are as safe.
-        together = _along(weakest, strengths) if len(strengths) >= LEAST_TOGETHER else None
+        together = None if along is None else along.solutions
         if together is None:
             matrix, right = weakest.unpenalised(), weakest.right_hand_side()
-            together = np.array([_penalised(matrix, right, weakest.diagonal(strength)) for strength in strengths])
+            together = np.array([penalised(matrix, right, weakest.diagonal(strength)) for strength in strengths])
         return Solutions([weakest] * len(strengths), together, np.zeros_like(together))
     systems = [folds.equations(split, strength, train) for strength in strengths]
     hi, lo = (np.array(part) for part in zip(*(solved(system) for system in systems), strict=True))
-    return Solutions(systems, hi, lo)
+    return Solutions(systems, hi, lo, any(len(system.factor.dependent) > 0 for system in systems))
 
 
 def solved(equations: NormalEquations) -> dd.Pair:
@@ -292,61 +299,6 @@ def solved(equations: NormalEquations) -> dd.Pair:
     state = smallest_norm(equations, equations.from_solution(hi, lo))
     hi = equations.to_solution(state)
     return hi, np.zeros_like(hi)
-
-
-def _along(equations: NormalEquations, strengths: Sequence[float]) -> Array | None:
-    """Solutions of one system for many strengths, a row each; None where its columns are too unlike in size.
-
-    With the intercept eliminated and columns divided by what the penalty counts them in, the matrix of a strength is
-    B + lambda I. B = Q T Q' is reduced to a tridiagonal T once; every strength is then a tridiagonal system. Errors
-    are relative to the condition of B + lambda I, which is at most that of the system in units of near-unit norm
-    (checked) times the ratio of B's largest and least diagonal entries.
-    """
-    sums, d, total = equations.gram.sums, equations.gram.n_columns, equations.gram.sum_weight
-    units, largest = equations.penalty_units, max(strengths) * total
-    with np.errstate(over="ignore", under="ignore"):
-        if d < 2 or not largest * float(units.max()) ** 2 < LARGEST_PENALTY:
-            return None
-    inner, side = sums[:d, :d], sums[:d, d + 1]
-    means = sums[d, :d] / sums[d, d] if equations.fit_intercept else np.zeros(d)  # about the shifts
-    if equations.fit_intercept:
-        inner, side = inner - np.outer(means, sums[d, :d]), side - means * sums[d, d + 1]
-    with np.errstate(all="ignore"):
-        inner, side = inner / units, side / units
-        inner /= units[:, None]
-    diagonal = inner.diagonal()
-    # Off the diagonal entries are at most the largest on it: what is not finite shows in the sum of all.
-    if not (diagonal.max() <= MOST_UNLIKE * diagonal.min() and np.isfinite(inner.sum())):
-        return None
-    # A symmetric matrix is its own transpose: Fortran's order without a copy.
-    reduced, diagonal, beside, tau, failed = lapack.dsytrd(inner.T, lower=1, lwork=32 * d, overwrite_a=1)
-    turn, reflectors = partial(lapack.dormqr, "L", lwork=32 * d), np.asfortranarray(reduced[1:, :-1])
-    start = np.append(side[0], turn("T", reflectors, tau, side[1:, None])[0][:, 0])
-    solutions = np.empty((d, len(strengths)), order="F")
-    for i, strength in enumerate(strengths):
-        _, _, solution, failed = lapack.dptsv(diagonal + strength * total, beside, start)
-        if failed:  # T + lambda I has no factor: rounding of a matrix at the limit of the condition
-            return None
-        solutions[:, i] = solution.ravel()
-    solutions[1:] = turn("N", reflectors, tau, solutions[1:])[0]
-    weights = (solutions / units[:, None]).T
-    if not equations.fit_intercept:
-        return weights
-    return np.column_stack([sums[d, d + 1] / sums[d, d] - weights @ means, weights])
-
-
-def _penalised(matrix: Array, right: Array, penalty: Array) -> Array:
-    """The solution with a penalty on the diagonal, in float64 and units of near-unit norm."""
-    diagonal = np.diagonal(matrix) + penalty
-    units = 1.0 / np.sqrt(diagonal)
-    scaled = matrix * units
-    scaled *= units[:, None]
-    np.fill_diagonal(scaled, 1.0)
-    # A symmetric matrix is its own transpose: Fortran's order without a copy.
-    _, solution, failed = lapack.dposv(scaled.T, right * units, lower=0, overwrite_a=1, overwrite_b=1)
-    if failed:
-        raise ArithmeticError("a matrix whose condition was checked has no Cholesky factor")
-    return np.asarray(solution * units)
 
 
 def _errors(folds: FoldEquations, split: int, grams: tuple[Gram, Gram], solutions: Solutions) -> Array:

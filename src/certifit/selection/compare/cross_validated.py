@@ -385,15 +385,15 @@ def results_table(candidates: Sequence[Candidate], validation: Array, train: Arr
 def _parameter_columns(candidates: Sequence[Candidate]) -> dict[str, Any]:
     table: dict[str, Any] = {"params": [dict(candidate) for candidate in candidates]}
     for name in sorted({name for candidate in candidates for name in candidate}):
-        column = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
+        values = np.empty(len(candidates), dtype=object)
         for i, candidate in enumerate(candidates):
-            if name in candidate:
-                column[i] = candidate[name]
-        table[f"param_{name}"] = column
+            values[i] = candidate.get(name)
+        table[f"param_{name}"] = np.ma.MaskedArray(values, mask=[name not in candidate for candidate in candidates])
     return table
 
 
 def _summary_columns(mean: Array, error: Array) -> dict[str, Any]:
     order = np.where(np.isnan(mean), -np.inf, mean)  # a candidate without a fit is the last
-    ranks = np.array([1 + int((order > score).sum()) for score in order], dtype=np.int32)
+    n_better = len(order) - np.searchsorted(np.sort(order), order, side="right")
+    ranks = (1 + n_better).astype(np.int32)
     return {"mean_test_score": mean, "standard_error": error, "rank_test_score": ranks}
