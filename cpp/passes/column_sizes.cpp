@@ -185,6 +185,9 @@ ColumnLook turn(const double* x, const double* weights, size_t n_rows, size_t n_
     const size_t begin = block * piece, end = std::min(begin + piece, n_columns);
     for (size_t first = 0; first < n_rows; first += few) {
       const size_t last = std::min(first + few, n_rows);
+      // The lines of a row are too few for the processor to see where they go on: the next rows are asked for.
+      for (size_t i = last; i < std::min(last + few, n_rows); ++i)
+        for (size_t j = begin; j < end; j += 8) __builtin_prefetch(x + i * n_columns + j);
       size_t j = begin;
       if (last - first == few)
         for (; j + lanes <= end; j += lanes)
