@@ -199,19 +199,17 @@ inline void copy_segment(const Segment& s, size_t first, size_t count, double* o
       if (!s.valid.at(first + k)) out[k * stride] = s.fill;
 }
 
+// The dense columns of some rows, one row after another.
+void copy_rows(const Rows& rows, size_t first, size_t count, double* out);
+
 inline Tile read_tile(const Rows& rows, size_t first, size_t count, std::vector<double>& scratch) {
   if (rows.is_plain) {
     const Segment& s = rows.dense[0];
     return {static_cast<const double*>(s.values) + static_cast<ptrdiff_t>(first) * s.row_stride, s.row_stride};
   }
-  const size_t d = rows.n_dense;
-  scratch.resize(count * d);
-  size_t at = 0;
-  for (const Segment& s : rows.dense) {
-    copy_segment(s, first, count, scratch.data() + at, d);
-    at += s.n_columns;
-  }
-  return {scratch.data(), static_cast<ptrdiff_t>(d)};
+  scratch.resize(count * rows.n_dense);
+  copy_rows(rows, first, count, scratch.data());
+  return {scratch.data(), static_cast<ptrdiff_t>(rows.n_dense)};
 }
 
 // The next tile's rows, asked for a few cache lines at a time while this tile is worked on: the processor's own

@@ -126,6 +126,27 @@ def test_a_score_does_not_depend_on_the_rows_around_it(core, rng, n_threads):
         assert core.scores(core_rows(X[row : row + 1]), weights, 0.5, 1)[0] == all_rows[row]
 
 
+@pytest.mark.parametrize("n_rows", [1, 3, 4, 63, 65, 500])
+def test_rows_that_come_by_column_are_those_that_come_row_by_row(core, rng, n_rows):
+    """Columns are turned four at a time where they lie side by side, and one by one where they do not."""
+    X, weights = rng.integers(0, 100, size=(n_rows, 16)).astype(np.float64), rng.normal(size=16)
+    X[:, :4] += 0.3
+    valid = np.full(n_rows // 8 + 1, 255, dtype=np.uint8)
+    turned = np.asfortranarray(X)
+    numbers = [("number", turned[:, j], None, 0, 0.0) for j in range(16)]
+    apart = [("number", np.ascontiguousarray(X[:, j]).astype(np.int32), None, 0, 0.0) for j in range(16)]
+    with_gaps = [("number", turned[:, j], valid, 0, 0.0) for j in range(16)]
+    expected = core.scores([("dense", X)], weights, 0.5, 1)
+    for rows in (
+        [("dense", turned)],
+        numbers,
+        [*numbers[:3], ("dense", turned[:, 3:9]), *numbers[9:]],
+        [*numbers[:5], *apart[5:7], *with_gaps[7:9], ("dense", X[:, 9:13]), *numbers[13:]],
+        [("dense", np.asfortranarray(X[::-1])[::-1][:, :2]), *numbers[2:]],
+    ):
+        assert np.array_equal(core.scores(rows, weights, 0.5, 2), expected)
+
+
 @pytest.mark.parametrize("shape", [(130, 37), (4100, 5)])
 def test_moved_weights_and_their_fits_have_the_bits_of_two_passes(core, rng, shape):
     n, d = shape
