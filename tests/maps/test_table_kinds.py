@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from certifit.data.columns import Columns, Number
-from certifit.data.source import FEW_ROWS, Block, PickedTable
+from certifit.data.picked import FEW_ROWS, PickedTable
+from certifit.data.source import Block
 from certifit.maps.table import TableEncoder
 
 

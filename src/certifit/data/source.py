@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -18,11 +18,10 @@ import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns, Csr
 from certifit.data.parts import Arrays, PartPlan, Parts, local_parts
+from certifit.data.picked import FEW_ROWS, PickedTable, rows_where
 from certifit.data.roles import Roles
 from certifit.data.view import Target, View, code_places
 from certifit.runtime import memory_limit
-
-FEW_ROWS = 4096  # of a block, up to which the time that its columns take is more than that of their rows
 
 
 class Adds(Protocol):
@@ -105,39 +104,6 @@ def _part(X: Any, begin: int, end: int) -> Any:
     part.data, part.indices = X.data[first:last], X.indices[first:last]
     part.indptr = X.indptr[begin : max(end, begin) + 1] - first
     return part
-
-
-def rows_where(X: Any, keep: Array) -> Any:
-    """Some rows of columns, an array, CSR or a table in Arrow."""
-    if isinstance(X, Columns):
-        return X.taken(keep)
-    return X.filter(keep) if hasattr(X, "schema") else X[keep]
-
-
-class PickedTable:
-    """Some rows of a table of few rows. A column is picked when it is read; columns of numbers are read together, which
-    takes next to no time per column.
-    """
-
-    def __init__(self, table: Any, keep: Array) -> None:
-        self.table, self.keep, self.schema = table, keep, table.schema
-        self.num_rows = int(keep.sum())
-        self.shape = self.num_rows, table.num_columns
-
-    def column(self, name: str) -> Any:
-        """The rows of a column."""
-        return self.table.column(name).filter(self.keep)
-
-    @cached_property
-    def picked(self) -> Any:
-        """The rows as a table."""
-        return self.table.filter(self.keep)
-
-    def __getattr__(self, name: str) -> Any:
-        """Whatever else is asked of a table."""
-        if name.startswith("_") or name == "table":
-            raise AttributeError(name)
-        return getattr(self.picked, name)
 
 
 class RowMap(Protocol):

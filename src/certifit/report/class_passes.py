@@ -24,7 +24,8 @@ import scipy.sparse as sp
 from certifit.data.cells import ByLabel
 from certifit.data.columns import Array
 from certifit.data.labels import with_codes
-from certifit.data.source import Block, Source, rows_where
+from certifit.data.picked import rows_where
+from certifit.data.source import Block, Source
 from certifit.report.columns import Moments
 from certifit.report.passes import Drawn, Seen, drawn_rows, share_drawn
 from certifit.statistics.cell_sums import CellMoments, cell_moments

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from certifit.data.arrow import one_chunk, valid_bits
 from certifit.data.columns import Array
-from certifit.data.source import FEW_ROWS, PickedTable
+from certifit.data.picked import FEW_ROWS, PickedTable
 
 _TOGETHER = 4  # columns that are read in one piece
 

@@ -27,7 +27,8 @@ from typing import Protocol
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, Memory, Source, join, rows_where
+from certifit.data.picked import rows_where
+from certifit.data.source import Block, Memory, Source, join
 from certifit.mathematics.penalties import NO_CURVATURE
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported

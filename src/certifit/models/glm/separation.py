@@ -24,7 +24,8 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from certifit.data.columns import Array, Columns
-from certifit.data.source import Block, Source, rows_where
+from certifit.data.picked import rows_where
+from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads, one_blas_thread
 
 NEAR_ZERO = 1e-9  # a score below this share of the size of its terms is taken for 0 in the search

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source, rows_where
+from certifit.data.picked import rows_where
+from certifit.data.source import Block, Source
 from certifit.models.glm.separation import (
     NEAR_ZERO,
     Cone,
