@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import certifit as cf
+from certifit.cli.models import Choice
+from certifit.cli.what_to_fit import _reading
 
 N = 240
 WORDS = {"ham": "home dinner later mother train ok", "spam": "win cash prize free urgent claim"}
@@ -138,14 +140,29 @@ def test_the_folds_choose_the_shrinkage(cli, flowers):
     assert loaded("out").shrinkage == tuned.best_params_["shrinkage"]
 
 
-def test_free_text_reaches_naive_bayes_and_numbers_are_left_out(fitted, messages):
-    result = fitted(messages, "-t", "label")
-    words = " ".join(result.stdout.split())
-    assert "Bernoulli naive Bayes" in words and "multinomial naive Bayes" in words
-    assert "size is left out" in words and "--texts none" in words
+def test_free_text_reaches_naive_bayes_and_logistic_regression(fitted, messages):
+    fitted(messages, "-t", "label", "--drop", "size")
+    compared = {row["name"] for row in context_of("out")["validation"]["rows"]}
+    assert compared >= {"logistic regression", "Bernoulli naive Bayes", "multinomial naive Bayes"}
     model = loaded("out")
     assert list(model.feature_names_in_) == ["text", "phone"]
     assert "text: cash" in model.column_names_
+
+
+def test_numbers_beside_free_text_are_read_by_the_models_that_can(fitted, messages):
+    """Naive Bayes of counts reads none: one such model left the whole table without cross-validation."""
+    words = " ".join(fitted(messages, "-t", "label").stdout.split())
+    assert "Bernoulli naive Bayes and multinomial naive Bayes" in words and "leave out size (--drop)" in words
+    compared = {row["name"] for row in context_of("out")["validation"]["rows"]}
+    assert "logistic regression" in compared and not any("naive" in name for name in compared)
+    assert {"size", "text: cash"} <= set(loaded("out").column_names_)
+
+
+def test_numbers_beside_very_many_texts_are_left_out():
+    choice = Choice()
+    kinds = choice.compared["texts"]
+    assert _reading(choice, kinds, ["size"], 1000, 2)[0] == ("logistic",)
+    assert _reading(choice, kinds, ["size"], 10**9, 2)[0] == ("bernoulli-nb", "multinomial-nb")
 
 
 def test_multinomial_counts_words_and_bernoulli_does_not(cli, messages):

@@ -81,9 +81,9 @@ class Candidate:
         return self.estimator if self.rule is None else CrossValidated(self.estimator, rule=self.rule)
 
 
-def _is_slow(command: Command, n_rows: int, n_columns: int, n_classes: int) -> bool:
+def _is_slow(command: Command, n_rows: int, n_columns: int, n_classes: int, has_texts: bool) -> bool:
     most = MOST_WORK[command.simplicity] if command.most_work is None else command.most_work
-    return command.work_of(n_rows, n_columns, n_classes) > most
+    return command.work_of(n_rows, n_columns, n_classes, has_texts) > most
 
 
 def _place(simplicity: Simplicity) -> int:
@@ -196,10 +196,6 @@ class Choice:
             compared = tuple(kind for kind in compared if KINDS[kind].command.simplicity in SUMS)
         if self.class_weight is not None:
             compared = tuple(kind for kind in compared if _is_weighted(kind))
-            if not compared:
-                raise click.UsageError(
-                    "--class-weight: naive Bayes of words has none. Use --model logistic --texts A,B."
-                )
         offsets = {name for name in OFFSETS if shared.get(name)}
         return tuple(kind for kind in compared if offsets.issubset(KINDS[kind].takes)) or compared
 
@@ -219,12 +215,12 @@ class Choice:
         return [f"Not compared with --class-weight: {'; '.join(said)}."]
 
     def affordable(
-        self, kinds: Sequence[str], n_rows: int, n_columns: int, n_classes: int = 0
+        self, kinds: Sequence[str], n_rows: int, n_columns: int, n_classes: int = 0, has_texts: bool = False
     ) -> tuple[tuple[str, ...], list[str]]:
         """Of models that are compared those whose folds are quick enough unasked, and a note on the others."""
         if self.kind != AUTO:
             return tuple(kinds), []
-        slow = [kind for kind in kinds if _is_slow(KINDS[kind].command, n_rows, n_columns, n_classes)]
+        slow = [kind for kind in kinds if _is_slow(KINDS[kind].command, n_rows, n_columns, n_classes, has_texts)]
         if not slow:
             return tuple(kinds), []
         labels = _and([KINDS[kind].command.label for kind in slow])

@@ -85,7 +85,8 @@ def settle(request: Request, choice: Choice, source: Any, **shared: bool) -> Set
 def affordable(choice: Choice, setting: Setting) -> Setting:
     """The same without the models that auto would compare, were their folds not slow."""
     n_classes = 0 if setting.classes is None else len(setting.classes)
-    kinds, notes = choice.affordable(setting.kinds, setting.rows.n_rows or 0, setting.rows.n_features, n_classes)
+    rows, has_texts = setting.rows, setting.encoder.texts is not None
+    kinds, notes = choice.affordable(setting.kinds, rows.n_rows or 0, rows.n_features, n_classes, has_texts)
     return replace(setting, kinds=kinds, notes=[*setting.notes, *notes])
 
 
@@ -151,6 +152,9 @@ def _settled(request: Request, choice: Choice, source: Any, **shared: bool) -> S
         request.texts.refuse_unused()
     kinds = choice.kinds(CLASSES, bool(texts), **shared)
     notes.extend(choice.unweighted_note(CLASSES, bool(texts)))
+    if texts and choice.kind == AUTO and (measured := _measured(kinds_of)):
+        kinds, on_counts = _reading(choice, kinds, measured, source.n_rows or 0, len(classes))
+        notes.extend(on_counts)
     if request.texts.term_weights is not None and any(KINDS[kind].command.reads_counts for kind in kinds):
         raise click.UsageError("--term-weights: naive Bayes counts words. Use --model logistic, linear-svm or network.")
     used, more = _used(request, choice, kinds, kinds_of, texts)
@@ -232,6 +236,30 @@ def _column_kinds(request: Request, rows: Any) -> dict[str, str]:
     return kinds
 
 
+def _measured(kinds_of: Mapping[str, str]) -> list[str]:
+    """Columns of numbers and dates, which no model of counts reads."""
+    return [name for name, kind in kinds_of.items() if kind in ("number", "date")]
+
+
+def _reading(
+    choice: Choice, kinds: Sequence[str], measured: Sequence[str], n_rows: int, n_classes: int
+) -> tuple[tuple[str, ...], list[str]]:
+    """Of models of free text those that read the numbers and dates beside it, and a note on the others.
+
+    Where their folds would be slow, the models that count words, and the numbers are left out.
+    """
+    counting = tuple(kind for kind in kinds if KINDS[kind].command.reads_counts)
+    readers = [kind for kind in kinds if kind not in counting]
+    quick, _ = choice.affordable(readers, n_rows, len(measured), n_classes, has_texts=True)
+    if not counting or not quick:
+        return counting or tuple(kinds), []
+    labels = joined([KINDS[kind].command.label for kind in counting])
+    return tuple(readers), [
+        f"Not compared, for naive Bayes counts words and reads no numbers or dates: {labels}. To compare models on the "
+        f"words alone, leave out {joined(list(measured))} (--drop)."
+    ]
+
+
 def _used(
     request: Request, choice: Choice, kinds: Sequence[str], kinds_of: Mapping[str, str], texts: Sequence[str]
 ) -> tuple[list[str], list[str]]:
@@ -240,9 +268,8 @@ def _used(
     prose = [name for name in names if kinds_of[name] == "text" and name not in texts] if texts else []
     notes = [f"Free text that --texts does not name was left out: {joined(prose)}."] if prose else []
     is_wanted = choice.kind != AUTO and request.are_named
-    measured = []
-    if texts and not is_wanted and all(KINDS[kind].command.reads_counts for kind in kinds):
-        measured = [name for name in names if kinds_of[name] in ("number", "date")]
+    is_left_out = texts and not is_wanted and all(KINDS[kind].command.reads_counts for kind in kinds)
+    measured = _measured(kinds_of) if is_left_out else []
     if measured:
         what = f"{joined(measured)} {'is' if len(measured) == 1 else 'are'} left out"
         notes.append(

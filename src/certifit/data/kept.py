@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from certifit.data.columns import Bits, Columns, Dense, Missing, Number, Segment
-from certifit.data.source import FEW_ROWS, Block, Result, Source
+from certifit.data.picked import FEW_ROWS
+from certifit.data.source import Block, Result, Source
 from certifit.data.source_wrappers import Wrapped
 from certifit.runtime import in_order, memory_limit
 

@@ -376,6 +376,7 @@ class Command:
     words; counts_words: how often a word is there, not whether. selects: `certifit select` has it. work: of a fit to so
     many rows and columns, in nanoseconds of one core, roughly; None: a few passes over the rows. most_work: up to which
     `auto` compares it; None: what suits its simplicity. class_work: of more than two classes, where these take longer.
+    text_work: of free text in so many rows and classes, where its words take longer than columns of numbers.
     compared_in: the model of models that `auto` puts it into, by its key and with these parameters; None: it is
     compared as it is. passes: over the rows that a solver of it usually takes for a fit; 0: a few, for all folds too.
     """
@@ -398,10 +399,13 @@ class Command:
     most_work: float | None = None
     compared_in: tuple[str, Mapping[str, object]] | None = None
     class_work: Callable[[int, int, int], float] | None = None
+    text_work: Callable[[int, int], float] | None = None
     passes: int = 0
 
-    def work_of(self, n_rows: int, n_columns: int, n_classes: int = 0) -> float:
+    def work_of(self, n_rows: int, n_columns: int, n_classes: int = 0, has_texts: bool = False) -> float:
         """Nanoseconds of a fit; 0 where it is a few passes over the rows."""
+        if self.text_work is not None and has_texts:
+            return self.text_work(n_rows, n_classes)
         if self.class_work is not None and n_classes > 2:
             return self.class_work(n_rows, n_columns, n_classes)
         return 0.0 if self.work is None else self.work(n_rows, n_columns)
