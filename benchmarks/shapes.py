@@ -234,17 +234,18 @@ def from_parquet(path: Path) -> dict[str, Callable[[], Any]]:
 
 SHAPES = {
     "150 x 4": Shape(quantity(150, 4), least_squares, "quantity", turns=50),
-    "2,000 x 100": Shape(quantity(2000, 100), ridge_search, "quantity", turns=5),
+    "2,000 x 100": Shape(quantity(2000, 100), ridge_search, "quantity", turns=20),
     "80 x 2,300, 4 classes": Shape(classes(80, 2300, 4), logistic_search, "classes", ("--task", "classes")),
     "80 x 100, 4 classes": Shape(classes(80, 100, 4), logistic_search, "classes", ("--task", "classes")),
     "80 x 200, 4 classes": Shape(classes(80, 200, 4), logistic_search, "classes", ("--task", "classes")),
     "80 x 400, 4 classes": Shape(classes(80, 400, 4), logistic_search, "classes", ("--task", "classes")),
-    "500 x 20,000": Shape(quantity(500, 20_000, "parquet"), ridge),
+    "500 x 20,000": Shape(quantity(500, 20_000, "parquet"), ridge, "quantity"),
     "10,000 sentences": Shape(sentences, words, "texts", ("--model", "logistic", "--texts", "text")),
+    "10,000 sentences, all models": Shape(sentences, None, "texts"),
     "1e6 x 50": Shape(quantity(1_000_000, 50, "parquet"), least_squares, "quantity", turns=30, is_large=True),
     "1e6 rows of CSV": Shape(mixed(False), None, "quantity", is_large=True),
     "1e6 rows of CSV, 2 classes": Shape(mixed(True), None, "classes", is_large=True),
-    "1e7 x 20, Parquet": Shape(quantity(10_000_000, 20, "parquet"), from_parquet, is_large=True),
+    "1e7 x 20, Parquet": Shape(quantity(10_000_000, 20, "parquet"), from_parquet, "quantity", is_large=True),
 }
 
 
