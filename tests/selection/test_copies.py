@@ -44,6 +44,20 @@ def test_any_place_and_any_parts_find_the_same(rows):
         assert np.array_equal(copies(source).first, expected)
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.timestamp("ns", "Europe/Berlin"), pa.time64("ns"), pa.duration("ns"), pa.date32()]
+)
+@pytest.mark.parametrize("is_dictionary", [False, True])
+def test_times_are_copies_to_the_last_nanosecond(kind, is_dictionary):
+    """Python has no times of nanoseconds."""
+    times = pa.array([1701, None, 1702, 1701, None, 0], pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    column = pa.chunked_array([times[:4], times[4:]])
+    if is_dictionary and kind != pa.duration("ns"):  # Arrow makes no dictionary of these
+        column = column.dictionary_encode()
+    source = cf.from_arrow(pa.table({"t": column, "y": [1.0] * 6}), target="y")
+    assert copies(source).first.tolist() == [0, 1, 2, 0, 1, 5]
+
+
 def test_a_gap_and_a_signed_zero_are_equal_to_their_like():
     keys = row_keys(Block(np.array([[0.0, np.nan], [-0.0, np.nan], [0.0, 1.0]]), None, None))
     assert keys[0] == keys[1] != keys[2]

@@ -142,6 +142,8 @@ def predict(
     if out != "-":
         _refuse_output(out, model_path, *map(Path, files.files))
         refuse_inside(out, data)
+    elif sys.stdout is None:
+        raise ValueError("standard output is closed, and predictions go there. Give --out the name of a file.")
     from certifit.modelfile import load
 
     fitted = load(model_path)
@@ -266,7 +268,7 @@ class _Numbers:
         for name, kind in zip(table.schema.names, table.schema.types, strict=True):
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
                 raise ValueError(f"Column {name!r} is {kind}, and the model was fitted on numbers.")
-        columns = [column.cast(pa.float64()).to_numpy() for column in table.columns]
+        columns = [column.cast(pa.float64(), safe=False).to_numpy() for column in table.columns]  # rounded beyond 2^53
         return np.column_stack(columns)
 
     def get_feature_names_out(self, names: Any = None) -> Any:

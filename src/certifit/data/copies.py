@@ -81,13 +81,17 @@ def _of_numbers(values: Array) -> Array:
 
 
 def _of_arrow(column: Any) -> Array:
-    """Numbers by their bits; anything else by a hash of every distinct value as text."""
+    """Numbers and times by their bits; anything else by a hash of every distinct value as text."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         values = column.cast(pa.int8()) if pa.types.is_boolean(kind) else column
         return _of_numbers(values.cast(pa.float64(), safe=False).to_numpy())  # rounded beyond 2^53, as models read them
     plain = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     plain = plain.cast(kind.value_type) if pa.types.is_dictionary(kind) else plain
+    if pa.types.is_temporal(plain.type) and plain.type.bit_width <= 64:  # Python has no times of nanoseconds
+        ticks = plain.view(pa.int32() if plain.type.bit_width == 32 else pa.int64()).cast(pa.int64())
+        keys = mixed(ticks.fill_null(0).to_numpy(zero_copy_only=False).view(np.uint64), 0)
+        return np.where(plain.is_valid().to_numpy(zero_copy_only=False), keys, np.uint64(0))
     if pa.types.is_nested(kind):
         values = plain.to_pylist()
         return np.array([0 if value is None else key_of(str(value)) for value in values], dtype=np.uint64)

@@ -463,7 +463,7 @@ def _residual_edges(residual: Sketch) -> Array:
 def _first_column(X: Any) -> Array:
     """As float64; a gap is NaN, which no picture draws."""
     if isinstance(X, pa.Table):
-        column = X.column(0).cast(pa.float64())
+        column = X.column(0).cast(pa.float64(), safe=False)  # rounded beyond 2^53, as models read it
         return np.asarray(column.to_numpy(), dtype=np.float64)
     column = X[:, [0]]
     dense = column.toarray() if scipy.sparse.issparse(column) else np.asarray(column)
