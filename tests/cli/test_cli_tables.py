@@ -282,3 +282,50 @@ def test_a_number_that_means_no_value_is_named_on_the_terminal_and_in_the_report
     assert "46 values of g0, g1, g2 and 1 more" in among
     assert "Column 'x' is -999 in 10 rows, far from its other numbers: read as missing." in among
     assert "is -999 in 10 rows" in (tmp_path / "out" / "report.html").read_text().replace("&#39;", "'")
+
+
+@pytest.mark.parametrize("name", ["x", "t"])
+def test_whole_numbers_beyond_float64_and_times_of_nanoseconds(cli, tmp_path, name):
+    """Arrow refuses to round such numbers, and Python has no such times: the report and the folds read both."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(0, 10**15, 60)
+    column = {"x": 2**53 + 1 + steps, "t": pa.array(17 * 10**17 + 1000 * steps + 1, pa.timestamp("ns"))}[name]
+    pq.write_table(pa.table({name: column, "y": steps / 1e14 + rng.normal(size=60)}), tmp_path / "far.parquet")
+    result = cli("fit", "far.parquet", "-t", "y", "-o", "out", "--model", "linear", "--cv", "3")
+    assert result.exit_code == 0, result.stderr
+    assert cli("predict", "out/model.certifit", "far.parquet", "-o", "p.csv").exit_code == 0
+
+
+def test_a_model_of_an_array_predicts_whole_numbers_beyond_float64(cli, tmp_path):
+    X = 2**53 + 1 + np.random.default_rng(0).integers(0, 10**15, (60, 1))
+    cf.save(cf.Ridge(standardize=True).fit(X.astype(float), X[:, 0] / 1e14), tmp_path / "model.certifit")
+    pq.write_table(pa.table({"x0": X[:, 0]}), tmp_path / "far.parquet")
+    result = cli("predict", "model.certifit", "far.parquet")
+    assert result.exit_code == 0 and len(result.stdout.splitlines()) == 61
+
+
+LINES = [f'{{"x": {k}, "g": "abc"}}' for k in range(60_000)]
+BAD_LINES = {
+    "a text among numbers": ('{"x": "secret"}', "line 50,001 has text as 'x', which is a number in line 1. Mend"),
+    "no JSON": ('{"x": secret}', "line 50,001 is no JSON (character 7). Mend that line."),
+    "a key twice": ('{"x": 1, "x": 2}', "line 50,001 has 'x' twice"),
+    "a number alone": ("3", 'line 50,001 is no JSON object, such as {"a": 1}. Mend'),
+    "an array": ('[{"x": 1}]', "line 50,001 begins a JSON array. Give one object per line: jq"),
+    "too long": ('{"x": 1, "t": "' + 3_000_000 * "t" + '"}', "line 50,001 is longer than 1,048,576 bytes"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+def test_a_bad_line_of_json_is_named_by_its_number_in_the_file(cli, tmp_path, bad):
+    """Arrow counts rows from the beginning of a block."""
+    line, words = BAD_LINES[bad]
+    (tmp_path / "rows.jsonl").write_text("\n".join([*LINES[:50_000], line, *LINES[50_000:]]))
+    result = cli("fit", "rows.jsonl", "-t", "x", "-o", "out")
+    assert result.exit_code == 2 and words in result.stderr and "secret" not in result.stderr
+    assert "in row" not in result.stderr
+
+
+def test_values_within_arrays_of_json_are_of_one_type(cli, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"x": [1], "y": 1}\n{"x": ["a"], "y": 1}\n')
+    said = cli("fit", "rows.jsonl", "-t", "y", "-o", "out").stderr
+    assert "Column(/x/[]) changed from number to string." in said and "in row" not in said

@@ -8,6 +8,7 @@ of pages: `Footer` checks those.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from certifit.data.formats.json_faults import first_fault
 from certifit.data.formats.paths import Unchanged, refused_memory
 from certifit.data.roles import repeated_names
 
@@ -430,6 +432,8 @@ class ArrowFiles:
         except MemoryError as error:
             raise refused_memory(path, error) from error
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(
-                f"{path!r} is cut, corrupt or no {self.what}: {str(error).strip().rstrip('.')}."
-            ) from error
+            fault = first_fault(path) if self.is_text and isinstance(error, pa.ArrowInvalid) else None
+            if fault is not None:
+                raise ValueError(f"{path!r} is no {self.what}: {fault}") from error
+            reason = re.sub(r" in row \d+\.?$", "", str(error).strip()) if self.is_text else str(error).strip()
+            raise ValueError(f"{path!r} is cut, corrupt or no {self.what}: {reason.rstrip('.')}.") from error
