@@ -206,3 +206,19 @@ def test_archives_that_are_no_workbooks_are_named(tmp_path, inside, advice):
         archive.writestr(inside, text(ROWS))
     with pytest.raises(ValueError, match=f"is {advice}"):
         cf.scan_excel(path, target="y")
+
+
+def test_formulas_without_results_are_named(tmp_path):
+    path = tmp_path / "book.xlsx"
+    book(path, Data=[[*HEADER, "twice"], *([*row, f"=A{k + 2}*2"] for k, row in enumerate(ROWS))])
+    note = f"Cell D2 of {str(path)!r} holds a formula without its result, as other cells may"
+    assert cf.scan_excel(path, target="y").notes[0].startswith(note)
+    with pytest.raises(ValueError, match=r"the target, is missing in every row\. Cell D2 of"):
+        cf.scan_excel(path, target="twice", missing_target="drop")
+
+
+def test_an_empty_sheet_is_no_csv_file(tmp_path):
+    path = tmp_path / "book.xlsx"
+    book(path, Data=[])
+    with pytest.raises(ValueError, match=r"is empty\. A table begins with a line of column names\."):
+        cf.scan_excel(path, target="y")

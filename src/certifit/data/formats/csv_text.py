@@ -131,7 +131,7 @@ class _Top:
             separator = delimiter or _sniffed(path, encoding, above)
             records, ends = _first_records(csv.reader(opened, delimiter=separator))
         if not records:
-            raise ValueError(f"{path!r} is empty. A CSV file begins with a line of column names.")
+            raise ValueError(f"{path!r} is empty. A table begins with a line of column names.")
         row = records[1] if len(records) > 1 else []
         top = _Top(
             path, encoding, separator, above, above + ends[0], records[0], row, is_comment, above,

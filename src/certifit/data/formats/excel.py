@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import datetime
 import zipfile
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -26,17 +28,34 @@ def copied_sheet(path: str, sheet: str | int | None, folder: str) -> ShownAs:
         book = _opened(path, file)
         name = _chosen(path, book, sheet)
         writer = csv.writer(out, lineterminator="\n")
+        n_filled: Counter[int] = Counter()
         for cells in book[name].iter_rows(values_only=True):
             writer.writerow([_text(cell) for cell in cells])
-    others = [other for other in book.sheetnames if other != name]
-    if sheet is not None or not others:
-        return ShownAs(place, path)
-    way = f"sheet= takes another: {', '.join(map(repr, others))}"
-    note = f"{path!r} has {len(others) + 1} sheets, and {name!r} was read; {way}."
-    return ShownAs(place, path, f" (sheet {name!r}; {way})", note)
+            n_filled.update(j for j, cell in enumerate(cells) if cell is not None)
+        bare = [j for j in n_filled if n_filled[j] == 1]  # a name and no value
+        notes = _formulas(path, _opened(path, file, values=False)[name], bare) if bare else []
+    others, more = [other for other in book.sheetnames if other != name], ""
+    if sheet is None and others:
+        way = f"sheet= takes another: {', '.join(map(repr, others))}"
+        notes.append(f"{path!r} has {len(others) + 1} sheets, and {name!r} was read; {way}.")
+        more = f" (sheet {name!r}; {way})"
+    return ShownAs(place, path, more, " ".join(notes))
 
 
-def _opened(path: str, file: BinaryIO) -> Workbook:
+def _formulas(path: str, sheet: Worksheet, columns: Sequence[int]) -> list[str]:
+    """A note on formulas in columns without a value: programs that compute nothing write no results."""
+    for cells in sheet.iter_rows():
+        for cell in cells:
+            if cell.data_type == "f" and cell.column - 1 in columns:
+                return [
+                    f"Cell {cell.coordinate} of {path!r} holds a formula without its result, as other cells may: "
+                    "these are read as missing. Open the file in a spreadsheet, save it, and it holds the results."
+                ]
+    return []
+
+
+def _opened(path: str, file: BinaryIO, values: bool = True) -> Workbook:
+    """The workbook: results of formulas, or with values=False the formulas."""
     try:
         import openpyxl
     except ImportError:
@@ -52,7 +71,7 @@ def _opened(path: str, file: BinaryIO) -> Workbook:
         if not any(part.startswith("xl/") for part in parts):
             raise ValueError(f"{path!r} is a zip archive. Unpack it, and give the file that is in it.")
     try:
-        return openpyxl.load_workbook(file, read_only=True, data_only=True)
+        return openpyxl.load_workbook(file, read_only=True, data_only=values)
     except Exception as error:  # zip files of any kind raise what they like
         raise ValueError(f"{path!r} is cut, corrupt or no Excel workbook: {error}.") from error
 

@@ -239,7 +239,8 @@ class Complete(Around):
         self.files, self.target, self.n_missing = files, target, n_missing
         self.n_rows = files.n_rows - n_missing
         if not self.n_rows:
-            raise ValueError(f"Column {target!r}, the target, is missing in every row.")
+            notes = "".join(f" {path.note}" for path in files.paths if isinstance(path, ShownAs) and path.note)
+            raise ValueError(f"Column {target!r}, the target, is missing in every row.{notes}")
 
     @property
     def notes(self) -> list[str]:
