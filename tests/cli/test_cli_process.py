@@ -172,3 +172,24 @@ def test_a_fit_does_not_load_what_it_does_not_use(shell, tmp_path):
     options = ["--target", "y", "--quiet", "--out", str(tmp_path / "out")]
     result = shell("fit", str(tmp_path / "rows.csv"), *options, code=code)
     assert result.stdout.splitlines()[-2:] == ["0 []", "[2.0, 1.0]"], result.stderr
+
+
+CLOSED = """
+import os, sys
+for number in {closed}:
+    os.close(number)
+os.execv(sys.executable, [sys.executable, "-m", "certifit", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors of POSIX")
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2)])
+def test_a_closed_output_ends_no_fit(shell, data, closed):
+    """As under cron, or after `2>&-`."""
+    code = CLOSED.format(closed=closed)
+    result = shell("fit", data, "-t", "y", "-o", "out", "--model", "linear", "--cv", "0", code=code)
+    assert result.returncode == 0 and (data.parent / "out" / "report.html").exists()
+    assert shell("fit", data, "-t", "none", "-o", "other", code=code).returncode == 2
+    result = shell("predict", "out/model.certifit", data, code=code)
+    assert result.returncode == (2 if 1 in closed else 0)
+    assert result.stderr == "" or "standard output is closed, and predictions go there. Give --out" in result.stderr

@@ -220,6 +220,9 @@ def test_targets_and_columns_near_the_ends_of_float64_have_a_report(cli, tmp_pat
     assert result.exit_code == (1 if y == "e-320" else 0), result.output  # numbers below 2.2e-308 have few digits
     assert ("leave the range of float64. Give columns" in " ".join(result.stdout.split())) == bool(a)
     assert cli("verify", "out/model.certifit", "far.csv").exit_code == result.exit_code
+    if y:  # asked for, an error that has no value is a refusal
+        refused = cli("fit", "far.csv", "-t", "y", "-o", "out2", "--model", "linear", "--cv", "3")
+        assert refused.exit_code == 2 and "so the root mean squared error has no value." in refused.stderr
 
 
 def test_an_error_far_beyond_the_baseline_has_few_digits(cli, tmp_path):

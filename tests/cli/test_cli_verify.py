@@ -89,6 +89,9 @@ def test_an_exact_proof_tells_its_time_first_and_says_what_it_is(cli, data, save
 
 def test_an_exact_proof_refuses_a_nudge_and_too_long_a_time(cli, data, saved):
     pytest.importorskip("flint")
+    for minutes in ("-1", "nan"):
+        refused = cli("verify", saved / "model.certifit", data, "--exact", "--most-minutes", minutes)
+        assert refused.exit_code == 2 and f"--most-minutes must be >= 0. Got {minutes}." in refused.stderr
     result = cli("verify", saved / "model.certifit", data, "--exact", "--most-minutes", "0")
     assert result.exit_code == 2 and "0 minutes are allowed" in result.stderr
     model = cf.load(saved / "model.certifit")

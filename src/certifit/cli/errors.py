@@ -75,11 +75,13 @@ class Commands(click.Group):
     # click's has more arguments, and returns where it does not exit
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> NoReturn:  # type: ignore[override]
         """Run a command and exit."""
+        is_process = sys.stdout is sys.__stdout__
+        if sys.stderr is None:  # closed: what is said goes nowhere
+            sys.stderr = open(os.devnull, "w", encoding="utf8")  # noqa: SIM115
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError, ValueError):
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         extra["standalone_mode"] = False
-        is_process = sys.stdout is sys.__stdout__
         if is_process:
             gc.set_threshold(_NEW_OBJECTS)
         with hiding():
@@ -91,8 +93,8 @@ class Commands(click.Group):
                 code = INTERRUPTED
         if code == INTERRUPTED and is_process:
             # Everything is closed and removed; taking the interpreter apart could last another half second.
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                stream.flush()
             os._exit(code)
         if is_process:
             gc.freeze()  # or the interpreter looks at all objects once more, and frees them one by one
@@ -147,6 +149,10 @@ def _describe_os_error(error: OSError) -> str:
     name = f" '{visible(error.filename)}'" if error.filename else ""
     if error.errno == errno.ENOSPC:
         return f"the disk is full. Nothing was left half written{name}. Free some space or choose another place."
+    if error.errno in (errno.EFBIG, errno.EDQUOT):
+        reason = str(error.strerror).removesuffix(".")
+        done = f"Nothing was left half written{name}"
+        return f"{reason}: a limit on files or disk space was reached. {done}. Raise it, or free some space."
     return f"{str(error.strerror or error).removesuffix('.')}{':' if name else ''}{name}."
 
 

@@ -149,12 +149,15 @@ def expected_seconds(model: Any) -> float:
 
 def refuse_long(model: Any, most_minutes: float) -> None:
     """Refuse a proof that is expected to take longer than so many minutes."""
+    if not most_minutes >= 0:
+        raise ValueError(f"most_minutes must be >= 0. Got {most_minutes:g}.")
     minutes = expected_seconds(model) / 60
+    enough = max(2 * minutes, 1)
     if minutes > most_minutes:
         raise TooLarge(
             f"An exact proof on {int(model.data_['n_rows']):,} rows and {len(model.column_names_):,} columns is "
             f"expected to take {in_words(60 * minutes)}, and {most_minutes:g} minutes are allowed. Allow more "
-            f"(most_minutes={2 * minutes:.0f}, --most-minutes on the command line), or verify without an exact proof."
+            f"(most_minutes={enough:.0f}, --most-minutes on the command line), or verify without an exact proof."
         )
 
 

@@ -36,6 +36,8 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"; leave it out if it only numbers the rows\b", "; leave it out (--drop) if it only numbers the rows"),
     (r"\bcolumns=\[\.\.\.\]", "--columns"),
     (r"\bFor labels use a classifier\.", "For labels: --task classes."),
+    (r"\bmost_minutes must be\b", "--most-minutes must be"),
+    (r"'neg_root_mean_squared_error' has no value", "the root mean squared error has no value"),
     (r"\btest_size=(\S+)", r"--holdout \1"),
     (r"\bcopies='(\w+)'", r"--copies \1"),
     (r"\bor tol to (\S+?)(?=[.,;]?(?:\s|$))", r"or --tol to \1"),
