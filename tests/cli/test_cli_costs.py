@@ -1,6 +1,7 @@
 """Class weights and costs of mistakes on the command line."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -67,6 +68,18 @@ def test_the_report_tells_what_decisions_by_cost_save(fitted):
     assert costs["decided"]["value"] < costs["most_probable"]["value"]
     assert "predict --costs bad=4,good=1" in " ".join(said.split())
     assert "Decisions by cost" in (out / "report.html").read_text()
+
+
+def test_costs_to_copy_are_one_word_for_the_shell(table, tmp_path):
+    """Unquoted, `<` reads a file and `>` writes one."""
+    labels = table.read_text().replace("bad", ">50 K").replace("good", "<=50 K")
+    (tmp_path / "rows.csv").write_text(labels)
+    options = ["--columns", "x", "--model", "logistic", "--alpha", "0.01", "--cv", "3", "--costs", ">50 K=4"]
+    said = " ".join(run("fit", tmp_path / "rows.csv", "-t", "label", "-o", tmp_path / "out", *options).output.split())
+    words = shlex.split(said[said.index("certifit predict --costs") :].partition(" converged ")[0])
+    assert words[2:] == ["--costs", "<=50 K=1,>50 K=4"]
+    result = run("predict", tmp_path / "out" / "model.certifit", tmp_path / "rows.csv", *words[2:])
+    assert result.exit_code == 0, result.output
 
 
 def test_predict_decides_by_cost_as_by_the_threshold(fitted, table):

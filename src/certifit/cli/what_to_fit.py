@@ -5,6 +5,7 @@ What `fit` and `select` ask of cross-validation, and what they say where it cann
 
 from __future__ import annotations
 
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -308,7 +309,7 @@ def _twins(target: str, classes: Any, printed: Mapping[Any, str]) -> list[str]:
     shown = "; ".join(visible(labels) for labels in spellings[:3])
     return [
         f"{SPELT_ALIKE}, so {target!r} has {len(classes)} classes instead of {len(alike)}: {shown}{more}. To read them "
-        f"as one: --types {target}=lower-case."
+        f"as one: --types {shlex.quote(f'{target}=lower-case')}."
     ]
 
 

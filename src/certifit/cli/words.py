@@ -214,7 +214,7 @@ def _costs(classes: dict[str, Any]) -> list[str]:
     costs = classes["costs"]
     if costs is None:
         return []
-    how = ",".join(f"{text.visible(one['label'], 30)}={one['cost']:g}" for one in costs["by_label"])
+    how = shlex.quote(",".join(f"{text.visible(one['label'])}={one['cost']:g}" for one in costs["by_label"]))
     figures = [text.number(costs[key]["value"], 3) for key in ("decided", "most_probable", "constant")]
     always = text.visible(costs["constant_label"], 30)
     words = (

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 from certifit.report.text import Table
 
+
+def _types(column: str, word: str) -> str:
+    """The option, quoted where a shell would not read it as one word."""
+    return f"--types {shlex.quote(f'{column}={word}')}"
+
+
 # Parameters of the library in a sentence, and the option that stands for them.
 OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
-    (r"types=\{(?:'([^']*)'|column): '([\w-]+)'\}", lambda found: f"--types {found[1] or 'COLUMN'}={found[2]}"),
+    (r"types=\{(?:'([^']*)'|column): '([\w-]+)'\}", lambda found: _types(found[1] or "COLUMN", found[2])),
     (r"\bbad_rows=(\d+)", r"--bad-rows \1"),
     (r"\bbad_rows=(?!\w)", "--bad-rows N"),
     (r"\bmissing=(?!\w)", "--na"),
@@ -36,6 +43,7 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"; leave it out if it only numbers the rows\b", "; leave it out (--drop) if it only numbers the rows"),
     (r"\bcolumns=\[\.\.\.\]", "--columns"),
     (r"\bFor labels use a classifier\.", "For labels: --task classes."),
+    (r"; redundant='drop' leaves the last one out\b", ""),  # a shell has no such option
     (r"\bmost_minutes must be\b", "--most-minutes must be"),
     (r"'neg_root_mean_squared_error' has no value", "the root mean squared error has no value"),
     (r"\btest_size=(\S+)", r"--holdout \1"),
