@@ -232,7 +232,7 @@ def test_the_report_scans_with_the_columns_of_the_fit():
 
     files = {"paths": ["p.csv"], "scan": "scan_csv", "weight": None, "bad_rows": 0, "model": "m"}
     files |= {"offset": "o", "exposure": "years"}
-    context = {"files": files, "model": {"target": "claims"}, "data": {"named": True}, "classes": None}
+    context = {"files": files, "model": {"target": "claims"}, "data": {"named": True, "read_as": {}}, "classes": None}
     lines = python_lines(context | {"coefficients": None})
     scanned = "columns=names, offset='o', exposure='years'"
     assert any("model.predict" in line and scanned in line for line in lines)

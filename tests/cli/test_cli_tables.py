@@ -329,3 +329,15 @@ def test_values_within_arrays_of_json_are_of_one_type(cli, tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"x": [1], "y": 1}\n{"x": ["a"], "y": 1}\n')
     said = cli("fit", "rows.jsonl", "-t", "y", "-o", "out").stderr
     assert "Column(/x/[]) changed from number to string." in said and "in row" not in said
+
+
+def test_the_python_lines_read_text_as_the_fit_did(cli, tmp_path):
+    """Dates as text in Parquet are dates to the command line, and text to scan_parquet."""
+    days = [f"2024-{1 + k % 12:02d}-{1 + k % 28:02d}" for k in range(60)]
+    pq.write_table(pa.table({"day": days, "x": np.arange(60.0) ** 2, "y": np.arange(60.0)}), tmp_path / "new.parquet")
+    assert cli("fit", "new.parquet", "-t", "y", "-o", "out", "--model", "linear", "--cv", "0").exit_code == 0
+    lines = json.loads(Path("out/report.json").read_text())["usage"]["python"]
+    result = {}
+    program = "\n".join(lines).replace("'model.certifit'", "'out/model.certifit'")
+    exec(program.replace("print(cf.verify", "checked = (cf.verify"), result)
+    assert result["checked"].holds and len(result["predictions"]) == 60

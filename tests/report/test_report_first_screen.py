@@ -110,6 +110,11 @@ def test_a_warning_does_not_repeat_its_title():
     assert (told["answer"], told["small"]) == ("Its probabilities are too high", "By 8 %.")
 
 
+def test_a_column_keeps_its_name_at_the_beginning_of_a_warning():
+    warning = {"level": "warn", "title": "1 column repeats others", "text": "month = 3 quarter. More."}
+    assert _worry({"warnings": [warning]})["small"] == "month = 3 quarter."
+
+
 @pytest.mark.parametrize(
     ("share", "width", "shown"),
     [(0.1448, 1.16, "0.14"), (-0.4368, 1.16, "−0.44"), (-0.001, 0.2, "0.00"), (0.61234, 0.02, "0.612"),

@@ -14,6 +14,7 @@ model         kind, words, minimised (the size that the proof speaks of), object
               n_nonzero, is_sparse, weaker (how to fit without the penalty), holds (what the model file holds of the
               data, in words), monomials
 data          named (columns came with names), is_table, n_rows, mass (sum of weights), weighted,
+              read_as {column of a file that is not written plainly: how it was read, as types= takes it},
               skipped (bad rows) and checksummed (None when not a file), notes, file_notes: sentences,
               shows_values (else values that fewer than `fewest` rows hold are not here: see data/privacy.py),
               target {name, mean, sd, low, high (None for classes), classes (None, or [{label, rows, share}])},

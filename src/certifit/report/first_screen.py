@@ -220,6 +220,8 @@ def _worry(context: Table) -> Table:
 
 def _after(title: str, sentence: str) -> str:
     """The sentence without the title, where it begins with it."""
+    if not sentence.startswith(title):  # it may begin with the name of a column
+        return sentence
     rest = sentence.removeprefix(title).lstrip(", ")
     return rest[:1].upper() + rest[1:]
 

@@ -47,6 +47,9 @@ def python_lines(context: dict[str, Any]) -> list[str]:
     if context["data"]["named"]:
         lines.append("names = list(model.feature_names_in_)")
         columns = ", columns=names"
+    if context["data"]["read_as"]:
+        lines.append("types = model.encoder_.readings_  # columns that are not written plainly")
+        columns += ", types=types"
     columns += offsets
     lines.append(f'predictions = model.predict({scan}("{new}"{columns}))')
     if context["classes"] is not None:
@@ -220,6 +223,7 @@ def data_facts(fit: Fit) -> Table:
     return {
         "named": source.named,
         "is_table": source.is_table,
+        "read_as": {} if model.encoder_ is None else dict(model.encoder_.readings_),
         "skipped": getattr(source, "skipped", None),
         "checksummed": getattr(source, "checksummed", None),
         "notes": list([] if model.encoder_ is None else model.encoder_.notes_),
@@ -280,13 +284,13 @@ def certificate_facts(fit: Fit) -> Table:
 
 
 def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
-    """Answers to two questions: how far from the best fit, and how far predictions may still move."""
+    """How far from the best fit, and how far predictions may still move; or what was computed again."""
     what, target, goal = fit.words.minimised, text.visible(fit.model.target_name_, 60), fit.words.goal
     bound = f"{text.power(float(certificate.value))} {goal.unit}"
+    if goal.is_derived:
+        return [str(sentence) for sentence in certificate.sentences()]
     if getattr(certificate, "is_local", False) and not certificate.fault:
         first = str(certificate.sentences()[0])
-    elif certificate.holds and goal.is_derived:
-        return [str(sentence) for sentence in certificate.sentences()]
     elif certificate.holds:
         first = f"No {goal.chosen} can make the {what} {goal.better} by more than {bound}."
     elif certificate.fault:
