@@ -11,6 +11,7 @@ from fits import FILES
 import certifit as cf
 from certifit.data.privacy import NOT_SHOWN, Rule
 from certifit.report.context import build
+from certifit.report.page import render
 from certifit.report.sections import drawings
 
 
@@ -115,3 +116,41 @@ def test_what_a_category_tells_alone_is_the_same_of_a_tree_that_reads_codes(rng,
         for model in (coded, plain)
     ]
     assert told[0] == pytest.approx(told[1]) and 0 < told[0]["place"] < 0.2
+
+
+MODELS = {
+    "trees": lambda: cf.GradientBoostingRegressor(20, family="poisson"),
+    "forest": lambda: cf.RandomForestRegressor(5),
+    "network": lambda: cf.MLPRegressor(loss="poisson", max_iter=20),
+    "local": lambda: cf.LocallyWeightedRegression(tau=1.0),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_was_computed_again_is_no_distance_from_the_best_fit(rng, name):
+    """The value of such a certificate counts roundings: it was printed as a share of the objective."""
+    X, y = table(rng)
+    page = render(context_of(MODELS[name](), X, rng.poisson(np.exp(y / 4))))
+    proof = page[page.index("The proof</h2>") : page.index("who has the data can repeat it")]
+    assert "What was computed again?" in proof and "Largest difference found" in proof
+    assert "the best possible" not in proof and "How far can this fit be" not in proof
+    words = page[page.index('<dl class="words">') :]
+    assert "A bound on how far" not in words and "<dt>Rank</dt>" not in words
+
+
+def test_a_proof_of_the_best_fit_says_how_far_it_can_be(rng):
+    X, y = table(rng)
+    page = render(context_of(cf.Ridge(encoder="auto"), X, y))
+    assert "How far can this fit be from the best one?" in page and "Above the best possible, at most" in page
+    assert "A bound on how far" in page and "<dt>Rank</dt>" in page
+
+
+def test_the_typical_error_of_counts_goes_with_their_r2(rng):
+    """The middle half of the residuals of rare events is far narrower than the errors are large."""
+    X, _ = table(rng, 2000)
+    y = rng.poisson(0.05 * np.exp(X[:, 0]))
+    quality = context_of(cf.GradientBoostingRegressor(20, family="poisson"), X, y)["quality"]
+    assert quality["sigma"] == quality["rmse"] and np.isclose(1 - quality["r2"], (quality["rmse"] / y.std()) ** 2)
+    robust = context_of(cf.GradientBoostingRegressor(20, family="huber"), X, y.astype(float))["quality"]
+    assert robust["sigma_words"] == "from the middle half of residuals" and robust["sigma"] < robust["rmse"]

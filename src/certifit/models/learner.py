@@ -318,6 +318,7 @@ class Words:
     minimised: str = "objective"
     why_no_inference: str | None = None
     is_squared: bool = False  # its errors are squared: a small excess then means close predictions
+    is_robust: bool = False  # far errors count less than their squares
     is_sparse: bool = False  # it sets coefficients to zero; its rank counts the others
     without_penalty: Words | None = None  # what it is at alpha = 0
     with_penalty: Words | None = None  # what it is at alpha > 0

@@ -20,7 +20,7 @@ ROWS = (
         "ada_boost_regressor",
         "models.adaboost_r2.model:AdaBoostRegressor",
         _rounds,
-        Words("AdaBoost of regression trees", "relative loss", goal=DERIVED, is_squared=False),
+        Words("AdaBoost of regression trees", "relative loss", goal=DERIVED, is_robust=True),
         {
             "n_estimators": count(50, most=100_000),
             "learning_rate": number(1.0, most=1e6, is_above=True),

@@ -42,6 +42,7 @@ ROWS = (
             "Huber loss",
             f"{NO_INFERENCE}the usual standard errors hold for least squares, not for Huber's loss. Refit on resampled "
             "rows (certifit.Bootstrap) to see how much a coefficient varies.",
+            is_robust=True,
         ),
         {
             "delta": number(1.35, least=1e-6, advice="Below it use a smaller scale."),

@@ -54,7 +54,7 @@ ROWS = (
             "pinball loss",
             f"{NO_INFERENCE}standard errors of a quantile need the density of the noise at it. Refit on resampled rows "
             "(certifit.Bootstrap) to see how much a coefficient varies.",
-            is_squared=False,
+            is_robust=True,
         ),
         {
             "quantile": Param("a number above 0 and below 1", 0.5, is_number, lambda value: 0 < as_float(value) < 1),

@@ -125,6 +125,7 @@ ROWS = (
             "support vector regression (alpha = {alpha}, epsilon = {epsilon})",
             "penalised error beyond epsilon",
             _NO_COEFFICIENTS,
+            is_robust=True,
             stores=(SUPPORT_KEPT,),
         ),
         {
