@@ -198,7 +198,8 @@ def _typed(
     if types or texts == "recognise":
         from certifit.data.formats.text_columns import read_texts
 
-        named = [name for name in dict.fromkeys([*chosen, *roles.columns()]) if name in files.schema.names]
+        in_all = set(files.schema.names)
+        named = [name for name in dict.fromkeys([*chosen, *roles.columns()]) if name in in_all]
         in_files = {name: kind for name, kind in types.items() if name not in keys[0]}
         files = read_texts(files, named, in_files, texts == "recognise", roles.target)
     return _source(files, keys, roles, chosen, missing_target, types)
