@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import certifit as cf
@@ -202,3 +204,19 @@ def test_a_threshold_of_ones_own_decides_between_two_classes(cli, fitted, tmp_pa
     assert labels("--threshold", "0.5") == labels()
     assert set(labels("--threshold", "no=0")) == {"no"}
     assert "from 0 to 1" in cli("predict", model, "two.csv", "--threshold", "yes=2").output
+
+
+def test_a_parquet_file_is_scanned_once_however_many_columns_a_model_has(cli, data, saved, monkeypatch):
+    from certifit.data.formats import parquet_and_arrow
+
+    head, rows = read(data)
+    pq.write_table(pa.table(dict(zip(head, rows.T, strict=True))), "data.parquet")
+    footers, own = [], parquet_and_arrow.Footer.__init__
+
+    def counted(self, path):
+        footers.append(path)
+        own(self, path)
+
+    monkeypatch.setattr(parquet_and_arrow.Footer, "__init__", counted)
+    assert cli("predict", saved / "model.certifit", "data.parquet", "-o", "p.csv").exit_code == 0
+    assert footers == ["data.parquet"]

@@ -60,7 +60,7 @@ class Data:
         from certifit.data.files import csv_header
 
         if self.scan != "scan_csv":
-            return list(self._scanned({}).files.schema.names)
+            return list(self._schema().names)
         written = {name: self.reading[name] for name in ("delimiter", "encoding", "has_header") if name in self.reading}
         return csv_header(list(self.paths), **written)
 
@@ -69,7 +69,8 @@ class Data:
 
         labels: the target may be text; else it is numbers. Rows without a target are left out, with a note.
         """
-        wished = {name: kind for name, kind in (types or {}).items() if name in self.names()}
+        there = set(self.names()) if types else set()
+        wished = {name: kind for name, kind in (types or {}).items() if name in there}
         source = self._read_as(wished, **roles)
         numbers = ("weight", "offset", "exposure") if labels else ("target", "weight", "offset", "exposure")
         for name in map(roles.get, numbers):
@@ -117,17 +118,22 @@ class Data:
 
     def _texts_of(self, types: dict[str, str]) -> dict[str, str]:
         """Wishes for columns that files with types hold as text; how the others are read is theirs to say."""
-        from certifit.data import files as scans
-
         if not types:
             return {}
-        held = {field.name: str(field.type) for field in getattr(scans, self.scan)(list(self.paths)).schema}
+        held = {field.name: str(field.type) for field in self._schema()}
         whole = ("int32", "int64")
         return {
             name: kind
             for name, kind in types.items()
             if "string" in held.get(name, "") or (held.get(name) in whole and kind in ("date", "number"))
         }
+
+    def _schema(self) -> Any:
+        """Names and types of the columns of files that carry them, as they are stored."""
+        from certifit.data import files as scans
+
+        paths = list(self.paths)
+        return scans.parquet_header(paths) if self.scan == "scan_parquet" else getattr(scans, self.scan)(paths).schema
 
 
 def find_data(paths: Sequence[str], sheet: str | None = None, **reading: Any) -> Data:

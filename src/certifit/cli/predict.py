@@ -204,6 +204,9 @@ def _refuse_options(fitted: Any, interval: float | None, proba: bool, has_rows: 
         raise ValueError(_no_interval(fitted))
 
 
+_LOOKED_FOR = 20  # missing columns for which one of a like name is looked for
+
+
 def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[Any, list[str]]:
     """The files as a source of the columns the model uses, in its order; and the columns it does not use.
 
@@ -223,9 +226,11 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
             )
         source = data.open(_label_type(fitted, roles.get("target")), is_of_classes(fitted), columns=there, **roles)
         return _numbers(display.watch(source)), []
-    missing = [name for name in wanted if name not in there]
+    in_files = set(there)
+    missing = [name for name in wanted if name not in in_files]
     if missing:
-        close = [get_close_matches(name, there, n=1) for name in missing] if are_names(there) else []
+        # To look for names like one takes long among thousands.
+        close = [get_close_matches(name, there, n=1) for name in missing[:_LOOKED_FOR]] if are_names(there) else []
         near = [f"'{visible(names_near[0], 60)}'" for names_near in close if names_near]
         hint = f" Did you rename {' or '.join(near[:3])}?" if near else ""
         raise ValueError(
@@ -235,7 +240,8 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
     for note in [] if display.is_quiet else opened.notes:
         say(f"Note: {note}")
     source = display.watch(opened)
-    ignored = [name for name in there if name not in wanted]
+    used = set(wanted)
+    ignored = [name for name in there if name not in used]
     return source if fitted.encoder_ is not None else _numbers(source), ignored
 
 

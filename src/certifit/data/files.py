@@ -13,6 +13,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -136,6 +137,16 @@ def csv_header(
         paths[:1], lambda texts: texts[paths[0]].header, delimiter, encoding, (), has_header
     )
     return [*header, *folder_keys(path, paths[:1])[0]]
+
+
+def parquet_header(path: AnyPath | Sequence[AnyPath]) -> pa.Schema:
+    """Names and types of the columns of Parquet files, those of folders last."""
+    from certifit.data.formats.parquet_and_arrow import parquet_schema
+
+    paths = listed(path, PARQUET_ENDINGS)
+    files = SimpleNamespace(paths=paths, schema=parquet_schema(paths))
+    schema: pa.Schema = keyed(files, folder_keys(path, paths), {}).schema
+    return schema
 
 
 _ENCODINGS = {"cp1252": "Windows-1252 (latin-1)", "latin1": "latin-1"}

@@ -37,11 +37,12 @@ class ParquetFiles:
         schemas = []
         self.checksummed = True
         self.counted: set[tuple[str, str]] = set()  # (path, column) whose pages were counted
+        self._last: tuple[str, Footer] | None = None
         for path in self.paths:
             with _opened(path) as file:
                 schemas.append(_schema(path, file))
                 self.rows.append(file.metadata.num_rows)
-                self.checksummed &= Footer(path).has_checksums(path)
+                self.checksummed &= self._footer(path).has_checksums(path)
         self.schema = _common(self.paths, schemas)
         self.n_rows = sum(self.rows)
         if not self.n_rows:
@@ -74,12 +75,30 @@ class ParquetFiles:
         """Once per column: the heads of its pages, which no checksum covers, must add up."""
         new = {name for name in columns if (path, name) not in self.counted}
         if new:
-            self.checksummed &= Footer(path).check_pages(path, new)
+            self.checksummed &= self._footer(path).check_pages(path, new)
             self.counted |= {(path, name) for name in new}
+
+    def _footer(self, path: str) -> Footer:
+        """That of a file. The last one is kept: one of thousands of columns takes long to read."""
+        if self._last is None or self._last[0] != path:
+            self._last = path, Footer(path)
+        return self._last[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_last": None}
 
     def place(self, row: int) -> str:
         """Where a row stands."""
         return _place(self.paths, self.rows, row, "row")
+
+
+def parquet_schema(paths: Sequence[str]) -> pa.Schema:
+    """Names and types of the columns, from what Arrow reads of the footers."""
+    schemas = []
+    for path in paths:
+        with _opened(path) as file:
+            schemas.append(_schema(path, file))
+    return _common(list(paths), schemas)
 
 
 def _place(paths: Sequence[str], rows: Sequence[int], row: int, word: str) -> str:
@@ -159,6 +178,25 @@ class Chunk:
     n_values: int
 
 
+@dataclass(frozen=True)
+class Head:
+    """That of a page: its values, whether it states a checksum, and the bytes that it and its page take."""
+
+    n_values: int
+    has_checksum: bool
+    size: int
+
+    @classmethod
+    def read(cls, descriptor: int, at: int) -> Head:
+        """The one that begins at a byte of a file."""
+        page, length = _page(descriptor, at)
+        values = page.get(5) or page.get(8)
+        return cls(values[1] if values else 0, 4 in page, length + abs(page[3]))
+
+
+Leaf = tuple[tuple[bytes, ...], int, bool]  # path, physical type, whether one value is one row
+
+
 class Footer:
     """The facts of a footer, checked against each other."""
 
@@ -169,31 +207,22 @@ class Footer:
             file.seek(-8 - size, os.SEEK_END)
             data = file.read(size)
         with _readable("its footer"):
-            self.facts = _struct(data, 0)[0]
-            self.leaves = list(_leaves(iter(self.facts[2])))
-            self.chunks = list(self._chunks())
-            if sum(group[3] for group in self.facts[4]) != self.facts[3]:
+            facts = _struct(data, 0)[0]
+            leaves = list(_leaves(iter(facts[2])))
+            self.n_leaves = len(leaves)
+            self.chunks = list(_chunks(facts[4], leaves))
+            if sum(group[3] for group in facts[4]) != facts[3]:
                 raise Damaged("its row groups do not add up to its rows")
-
-    def _chunks(self) -> Iterator[Chunk]:
-        for group in self.facts[4]:
-            if len(group[1]) != len(self.leaves):
-                raise Damaged("a row group lacks a column")
-            for column, (names, kind, is_flat) in zip(group[1], self.leaves, strict=True):
-                facts = column[3]
-                if tuple(facts[3]) != names or facts[1] != kind:
-                    raise Damaged(f"it gives column {names[-1].decode(errors='replace')!r} two names or types")
-                if is_flat and facts[5] != group[3]:
-                    raise Damaged(
-                        f"column {names[-1].decode(errors='replace')!r} has {facts[5]} values in {group[3]} rows"
-                    )
-                begin = min(at for at in (facts[9], facts.get(11)) if at)
-                yield Chunk(names[0].decode(errors="replace"), begin, facts[7], facts[5])
+        self._heads: dict[int, Head] = {}  # of the first pages of columns, by place
 
     def has_checksums(self, path: str) -> bool:
         """Whether the first page of every column of the first row group has one."""
         with open(path, "rb") as file, _readable("the head of a page"):
-            return all(4 in _page(file.fileno(), chunk.begin)[0] for chunk in self.chunks[: len(self.leaves)])
+            for chunk in self.chunks[: self.n_leaves]:
+                head = self._heads[chunk.begin] = Head.read(file.fileno(), chunk.begin)
+                if not head.has_checksum:
+                    return False
+        return True
 
     def check_pages(self, path: str, columns: Collection[str]) -> bool:
         """Count the values of all pages of these columns; whether every page has a checksum."""
@@ -204,14 +233,28 @@ class Footer:
                     continue
                 at, n_values = chunk.begin, 0
                 while at < chunk.begin + chunk.size:
-                    page, length = _page(file.fileno(), at)
-                    values = page.get(5) or page.get(8)
-                    n_values += values[1] if values else 0
-                    has_checksums &= 4 in page
-                    at += length + abs(page[3])
+                    head = self._heads.get(at) or Head.read(file.fileno(), at)
+                    n_values += head.n_values
+                    has_checksums &= head.has_checksum
+                    at += head.size
                 if at != chunk.begin + chunk.size or n_values != chunk.n_values:
                     raise Damaged(f"the pages of column {chunk.name!r} hold {n_values} values, not {chunk.n_values}")
         return has_checksums
+
+
+def _chunks(groups: list[Struct], leaves: list[Leaf]) -> Iterator[Chunk]:
+    """The columns of the row groups, whose names, types and numbers of values must agree with the schema."""
+    for group in groups:
+        if len(group[1]) != len(leaves):
+            raise Damaged("a row group lacks a column")
+        for column, (names, kind, is_flat) in zip(group[1], leaves, strict=True):
+            facts = column[3]
+            if tuple(facts[3]) != names or facts[1] != kind:
+                raise Damaged(f"it gives column {names[-1].decode(errors='replace')!r} two names or types")
+            if is_flat and facts[5] != group[3]:
+                raise Damaged(f"column {names[-1].decode(errors='replace')!r} has {facts[5]} values in {group[3]} rows")
+            begin = min(at for at in (facts[9], facts.get(11)) if at)
+            yield Chunk(names[0].decode(errors="replace"), begin, facts[7], facts[5])
 
 
 @contextmanager
@@ -259,12 +302,10 @@ def _short(kind: pa.DataType) -> pa.DataType:
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(kind, kind)
 
 
-def _leaves(elements: Iterator[Struct]) -> Iterator[tuple[tuple[bytes, ...], int, bool]]:
-    """(path, physical type, whether one value is one row) of the columns; a schema is a tree in preorder."""
+def _leaves(elements: Iterator[Struct]) -> Iterator[Leaf]:
+    """The columns; a schema is a tree in preorder."""
 
-    def under(
-        path: tuple[bytes, ...], repeated: bool, n_children: int
-    ) -> Iterator[tuple[tuple[bytes, ...], int, bool]]:
+    def under(path: tuple[bytes, ...], repeated: bool, n_children: int) -> Iterator[Leaf]:
         for _ in range(n_children):
             element = next(elements)
             here, again = (*path, element[4]), repeated or element.get(3) == 2
