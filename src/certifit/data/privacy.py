@@ -128,6 +128,8 @@ class Mask:
 
     def __call__(self, text: str) -> str:
         """The text without secret names. Of names within names the longest counts."""
+        if not self.secrets:
+            return text
         names, lengths = self._names
         out, at, taken = [], 0, 0  # text[:taken] is written
         while names and at < len(text):

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns, Csr
+from certifit.data.columns import Array, Columns, Csr, Dense
 from certifit.data.parts import Arrays, PartPlan, Parts, local_parts
 from certifit.data.picked import FEW_ROWS, PickedTable, rows_where
 from certifit.data.roles import Roles
@@ -424,11 +424,21 @@ def join(blocks: list[Block], first_row: int = 0) -> Block:
         raise ValueError("Found 0 rows. A fit needs at least one.")
     if len(blocks) == 1 and not isinstance(blocks[0].X, Columns):
         return replace(blocks[0], first_row=first_row)
-    rows = [block.X.toarray() if isinstance(block.X, Columns) else block.X for block in blocks]
-    X = _stacked(rows)
+    rows = [_expanded(block.X) for block in blocks]
+    X = rows[0] if len(rows) == 1 else _stacked(rows)
     columns = (_joined([getattr(block, name) for block in blocks]) for name in ("y", "weight", "group", "offset"))
     y, weight, group, offset = columns
     return Block(X, y, weight, first_row, group, offset)
+
+
+def _expanded(X: Any) -> Any:
+    """Rows x columns; numbers that lie side by side already are not copied, like rows that were given as an array."""
+    if not isinstance(X, Columns):
+        return X
+    only = X.segments[0] if len(X.segments) == 1 else None
+    if isinstance(only, Dense) and only.values.dtype == np.float64 and only.values.flags.c_contiguous:
+        return only.values
+    return X.toarray()
 
 
 def _sparse(stretch: Block) -> Block:

@@ -196,16 +196,20 @@ def _version() -> str:
         return "unknown"
 
 
+_AS_THEY_ARE = frozenset({str, bool, int, type(None)})  # what nearly all values are is told at once
+
+
 def _plain(value: Any) -> Any:
     """JSON types: numbers of NumPy become Python's, numbers that are not finite become None."""
+    kind = type(value)
+    if kind in _AS_THEY_ARE or (kind is float and math.isfinite(value)):
+        return value
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
         return [_plain(item) for item in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        return bool(value) if isinstance(value, (bool, np.bool_)) else int(value)
     if isinstance(value, (float, np.floating)):
         return float(value) if math.isfinite(value) else None
     return value if value is None else str(value)

@@ -48,6 +48,7 @@ from certifit.maps.table.reading import (
 )
 
 _SHOWN_LEVELS = 20
+_NEAR = 1 << 17  # numbers of columns that are looked at together
 ABSENT = (-99.0, -999.0, -9999.0, -99999.0, 999.0, 9999.0, 99999.0, 999999.0)  # numbers that often mean no value
 
 
@@ -202,21 +203,23 @@ def _heaviest(weights: ArrayLike) -> tuple[float, ...]:
 
 def _plain_numbers(arrays: Mapping[str, pa.Array], used: Array | None, rows: RowKeys) -> dict[str, ColumnSurvey]:
     """Columns of float64 without gaps, where the rows are few: together, which takes little time per column."""
-    kind, name_of_kind = pa.float64(), str(pa.float64())
+    kind = pa.float64()
     names = [name for name, array in arrays.items() if array.type == kind and not array.null_count]
     if not names or not 0 < len(rows.number) <= PIECE:
         return {}
-    X = np.stack([_values(arrays[name]) for name in names])
-    X = X if used is None else np.take(X, used, axis=1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        is_finite = np.isfinite(X.sum(axis=1))
-    names = [name for name, finite in zip(names, is_finite, strict=True) if finite]
-    X = X if is_finite.all() else X[is_finite]
-    numbers = moments_of_columns(X, rows.key, rows.weight) if names else []
-    return {
-        name: ColumnSurvey(name_of_kind, "number", numbers={"": of_column}, **_codes(x, None, of_column))
-        for name, x, of_column in zip(names, X, numbers, strict=True)
-    }
+    out: dict[str, ColumnSurvey] = {}
+    step = max(_NEAR // max(map(len, arrays.values())), 1)
+    for begin in range(0, len(names), step):
+        X = np.stack([_values(arrays[name]) for name in names[begin : begin + step]])
+        X = X if used is None else np.take(X, used, axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            is_finite = np.isfinite(X.sum(axis=1))
+        some = [names[begin + place] for place in np.flatnonzero(is_finite).tolist()]
+        X = X if is_finite.all() else X[is_finite]
+        numbers = moments_of_columns(X, rows.key, rows.weight) if some else []
+        for name, x, facts in zip(some, X, numbers, strict=True):
+            out[name] = ColumnSurvey(str(kind), "number", numbers={"": facts}, **_codes(x, None, facts))
+    return out
 
 
 def _surveyed(name: str, column: pa.Array, rows: RowKeys, cap: int, as_level: bool) -> ColumnSurvey:

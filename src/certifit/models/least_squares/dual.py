@@ -227,15 +227,16 @@ class RowKernel:
     def spreads_of(self, weight: Array) -> Array:
         """Standard deviations of the scaled columns over rows of these weights; of what does not vary 1, unscaled."""
         counts, total = weight > 0, float(weight.sum())
+        first = int(np.argmax(counts))
         spreads = []
         for at in self._pieces():
-            z = self._scaled(at) - self.mean[at, None]
+            z = self._scaled(at)
+            z -= self.mean[at, None]
             if self.fit_intercept:
                 z -= (z @ weight / total)[:, None]
-            varies = (
-                (z[:, counts] != z[:, counts][:, :1]).any(axis=1) if self.fit_intercept else z[:, counts].any(axis=1)
-            )
-            spreads.append(np.where(varies, np.sqrt(np.square(z) @ weight / total), self.scaling.scale[at]))
+            differs = z != (z[:, first, None] if self.fit_intercept else 0.0)
+            varies = (differs & counts).any(axis=1)
+            spreads.append(np.where(varies, np.sqrt(np.square(z, out=z) @ weight / total), self.scaling.scale[at]))
         return np.concatenate(spreads)
 
     def standardised_by(self, weight: Array) -> Self:
@@ -254,10 +255,13 @@ class RowKernel:
 
     def _scaled(self, at: slice) -> Array:
         """A range of scaled columns: one row per column."""
+        scale = self.scaling.scale[at, None]
+        if self.turned is not None:
+            return np.multiply(self.turned.rows[0][1][at], scale, order="C")
         part = self.block.X[:, at]
         dense = part.toarray() if sp.issparse(part) else part
         z = np.array(dense.T, dtype=np.float64, order="C")
-        z *= self.scaling.scale[at, None]
+        z *= scale
         return z
 
     def _centred(self, at: slice) -> Array:
