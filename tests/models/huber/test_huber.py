@@ -437,6 +437,26 @@ def test_fewer_rows_than_columns_have_the_fit_and_the_bound_of_the_columns(rng, 
             assert mine <= 3 * theirs + 1e-9 and theirs <= 3 * mine + 1e-9
 
 
+def test_steps_to_dual_points_are_taken_once_for_all_that_is_demanded_of_them(rng, monkeypatch):
+    from certifit.models.huber import certificate
+
+    X = rng.normal(size=(30, 90))
+    y = X[:, 0] + rng.standard_t(2, size=30)
+    model = cf.HuberRegressor(alpha=1e-4).fit(X, y)
+    assert model.certificate_.holds and model.scale_ < 1e-9  # the rows are met: several dual points are looked at
+    starts, own = [], certificate._newton_duals
+
+    def counted(task, at, scale, sums, free):
+        starts.append((scale, free))
+        return own(task, at, scale, sums, free)
+
+    monkeypatch.setattr(certificate, "_newton_duals", counted)
+    task = HuberTask(Memory(X, y), Huber(1.35), 1e-4, "joint", True)
+    at = task.point(HuberWeights(np.zeros(90), 0.0, 1.0))
+    certificate.duality_gap(task, at, task.sums_at(at), 1.0, certificate._demands(task, at.scale))
+    assert 0 < len(starts) == len(set(starts))
+
+
 def test_many_columns_of_few_rows_are_fitted_and_rows_that_contradict_each_other_are_refused(rng):
     X, y = rng.normal(size=(30, 4500)), rng.standard_t(2, size=30)
     for alpha in (0.0, 1.0):

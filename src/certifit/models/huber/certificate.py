@@ -15,7 +15,7 @@ sum_j w_j x_j'u / W off the excess.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -41,6 +41,7 @@ WEAK = (1e-6, 1e-20)  # of the curvature of all rows: pulls below such a share a
 PLAIN = 1e3  # condition up to which the errors of twofold sums are below all others
 TIGHT = 1.5  # times the excess: a gap for which no further dual point is tried
 GOOD = 1e-13  # of the objective: a gap for which no further dual point is tried
+ENOUGH = 0.01  # of the gap that the tolerance allows: the same, for dual points of rotated rows
 RESIDUAL_ERROR = 2.0**-100  # of the terms of a residual, in scaled units: it is summed in twofold precision
 DRIFT_ERROR = 4 * UNIT  # of two objectives, for the roundings of their difference
 
@@ -115,7 +116,7 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
     beyond = task.beyond_pull(state, at.scale)  # the minimum with a penalty cut for tiny columns is a lower bound
     is_met = bool(sums.loss == 0) and meets_every_row(task.source, state.coef, state.intercept)
     scale, is_exact = relative_to(task, at, is_met, objective + beyond)
-    gap, rounding, literal = _bounds(task, state, at, sums, objective)
+    gap, rounding, literal = _bounds(task, state, at, sums, objective, ENOUGH * tolerance * scale)
     if scale < LEAST_SQUARES:  # losses underflow, with nothing larger that they are relative to
         gap, literal, is_exact = np.inf, None, False
     gap, literal = gap + beyond, None if literal is None else literal + beyond
@@ -145,11 +146,11 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
 
 
 def _bounds(
-    task: HuberTask, state: HuberWeights, at: Point, sums: HuberSums, objective: float
+    task: HuberTask, state: HuberWeights, at: Point, sums: HuberSums, objective: float, enough: float
 ) -> tuple[float, float, float | None]:
     """Gap, what rounding may add, and the gap over all weights where the first is over the kept columns alone."""
     if isinstance(task, WideHuberTask):
-        return *_wide_gap(task, state, at, objective), None
+        return *_wide_gap(task, state, at, objective, enough), None
     remainders = task.remainders if _is_free(task) else None  # else the penalty's brackets are those of all columns
     if remainders is None or remainders.is_exact.all():
         return *duality_gap(task, at, sums, objective, _demands(task, at.scale))[:2], None
@@ -167,10 +168,12 @@ def _bounds(
     return *min(restricted, over_all, key=sum), float(sum(over_all))  # fewer fits have no lower minimum
 
 
-def _wide_gap(task: WideHuberTask, state: HuberWeights, at: Point, objective: float) -> tuple[float, float]:
+def _wide_gap(
+    task: WideHuberTask, state: HuberWeights, at: Point, objective: float, enough: float
+) -> tuple[float, float]:
     """Of fewer rows than columns: by the slopes at the state, or by a dual point of the rotated rows.
 
-    Without a penalty by the dual point 0.
+    Without a penalty by the dual point 0. enough: a gap for which no further dual point is tried.
     """
     best, pull, total = (objective, 0.0), task.pull(at.scale), task.gram.sum_weight
     constant = plain_factor(System.of(np.full((1, 1), total), None, np.zeros(1), np.full(1, np.sqrt(total))))
@@ -185,7 +188,7 @@ def _wide_gap(task: WideHuberTask, state: HuberWeights, at: Point, objective: fl
     point = small.point(task.to_rotated(state))
     sums, rows = small.sums_at(point), small.rows()
     least = small.objective(point, sums, task.is_joint)
-    *_, dual = duality_gap(small, point, sums, least, _demands(small, point.scale))
+    *_, dual = duality_gap(small, point, sums, least, _demands(small, point.scale), enough)
     if dual is None:
         return best
     stretch = next(iter(small.source.stretches()))
@@ -195,27 +198,33 @@ def _wide_gap(task: WideHuberTask, state: HuberWeights, at: Point, objective: fl
 
 
 def duality_gap(
-    task: HuberTask, at: Point, sums: HuberSums, objective: float, choices: Iterator[Demands]
+    task: HuberTask, at: Point, sums: HuberSums, objective: float, choices: Iterator[Demands], enough: float = 0.0
 ) -> tuple[float, float, Dual | None]:
     """Gap and what rounding may add, scaled, over the scale where that is held: the best of a few dual points."""
     best: tuple[float, float, Dual | None] = (objective, 0.0, None)  # the dual point 0
+    enough = max(enough, GOOD * objective)
     gained = 0.0  # what the steps to the dual points take off the objective: no gap is below it
+    duals: Iterable[Dual] = _duals(task, at, sums)
     for demands in choices:
-        for dual in _duals(task, at, sums):
+        tried = []
+        for dual in duals:
+            tried.append(dual)
             gap = _gap_at(task, at, dual, demands)
             best = gap if sum(gap[:2]) < sum(best[:2]) else best  # never a NaN
-            if sum(best[:2]) <= GOOD * objective:
+            if sum(best[:2]) <= enough:
                 return best
-            gained = max(gained, objective - _objective_after(task, at, dual))
+            if not isinstance(duals, list):
+                gained = max(gained, objective - _objective_after(task, at, dual))
             if sum(best[:2]) <= TIGHT * gained:
                 return best
+        duals = tried  # the demands change none of the steps
     return best
 
 
 def _objective_after(task: HuberTask, at: Point, dual: Dual) -> float:
     """The objective after the step to a dual point."""
     there = replace(at, scale=dual.scale if task.is_joint else at.scale)
-    sums = task.sums_at(there, dual.step)
+    sums = task.sums_at(there, dual.step, with_near=False)
     return task.objective(replace(there, weights=at.weights + dual.step[1:]), sums, task.is_joint)
 
 
@@ -461,5 +470,5 @@ def _drift(task: HuberTask, state: HuberWeights, at: Point, objective: float) ->
     if task.rule != "mad":
         return 0.0
     other = replace(at, scale=task.median_scale(state))
-    there = task.objective(other, task.sums_at(other), False) * (other.scale / at.scale)
+    there = task.objective(other, task.sums_at(other, with_near=False), False) * (other.scale / at.scale)
     return abs(there - objective) + DRIFT_ERROR * (there + objective)

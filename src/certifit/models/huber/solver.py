@@ -303,7 +303,8 @@ def _jointly(task: HuberTask, state: Weights, scale: float, max_iter: int, trace
                 return _newton(task, corner.state, lowest, max_iter, trace, free=False)[0], lowest
         for _ in range(FALLS):
             state, *_ = _newton(task, state, scale, max_iter, trace, free=False)
-            if trace.is_over or task.sums_at(_point(task, state, scale)).slopes.squares >= task.gram.sum_weight:
+            here = task.sums_at(_point(task, state, scale), with_near=False)
+            if trace.is_over or here.slopes.squares >= task.gram.sum_weight:
                 lowest = max(lowest, scale)
                 break
             if scale <= lowest * (1 + CLOSE):
@@ -318,7 +319,7 @@ def _least_scale(task: HuberTask, state: Weights, scale: float) -> float:
     if scale > 4 * task.smallest_band:
         return scale
     choices = [_point(task, state, s) for s in (scale, EXACT * task.smallest_band)]
-    return min(choices, key=lambda at: task.objective(at, task.sums_at(at), True)).scale
+    return min(choices, key=lambda at: task.objective(at, task.sums_at(at, with_near=False), True)).scale
 
 
 def _smaller(scale: float, lowest: float, smallest: float) -> float:

@@ -24,7 +24,7 @@ from certifit.models.least_squares.normal_equations import LARGEST_PENALTY, Weig
 from certifit.models.least_squares.task import LeastSquares
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
-from certifit.statistics.factor import System, twofold_factor
+from certifit.statistics.factor import System, plain_factor, twofold_factor
 from certifit.statistics.gram import Scaling, gram
 from certifit.statistics.remainders import literal_columns
 from certifit.statistics.residual import TINY, UNIT, twofold_unit
@@ -269,9 +269,12 @@ class HuberTask(LeastSquares):
         """How the passes read a stretch."""
         return Rows(self.gram.scaling, self.loss, self.source.block_rows)
 
-    def sums_at(self, at: Point, step: Array | None = None) -> HuberSums:
-        """The sums at a state, or a step from it that float64 weights need not hold: one pass."""
-        twofold = self.is_faint(at.scale) or self.is_hard
+    def sums_at(self, at: Point, step: Array | None = None, with_near: bool = True) -> HuberSums:
+        """The sums at a state, or a step from it that float64 weights need not hold: one pass.
+
+        with_near: the matrix of the rows inside the band too, which a Newton step needs.
+        """
+        twofold = (self.is_faint(at.scale) or self.is_hard) if with_near else None
         return self.source.reduce(partial(_sums_of_stretch, rows=self.rows(), at=at, twofold=twofold, step=step))
 
     def moments(self, slopes: Slopes) -> Array:
@@ -318,10 +321,21 @@ class HuberTask(LeastSquares):
         return self.gram.low is not None and self.factor.condition > PLAIN_CONDITION
 
     def _plain_step(self, at: Point, sums: HuberSums, damping: float, slope: Array, is_held: bool) -> Array:
-        """In units where A is the identity the matrix of any band has eigenvalues in [0, 1]."""
-        matrix = self._band(sums)[0]
+        """By a factor; where a band nearly lacks a direction, in units where A is the identity.
+
+        The matrix of any band has eigenvalues in [0, 1] there, and those near 0 are raised.
+        """
+        matrix = self._in_order(sums.near[0])
         places = np.arange(self.gram.n_columns) + int(self.fit_intercept)
         matrix[places, places] += self._scaled_pull(at.scale)
+        size = len(slope) - int(is_held)
+        lengths_of_all = np.append(self.unpenalised().diagonal() + self.diagonal(self.alpha), self.gram.sum_weight)[
+            :size
+        ]
+        if not damping and (matrix.diagonal()[:size] > SMALLEST_CURVATURE * lengths_of_all).all():
+            factor = plain_factor(System(matrix[:size, :size], None, np.sqrt(lengths_of_all)))
+            if factor is not None:
+                return np.append(factor.solve(slope[:size]), np.zeros(int(is_held)))
         units = np.zeros_like(matrix)
         root = self.factor.inverse_root()
         units[:-1, : root.shape[1]] = root
@@ -368,10 +382,13 @@ class HuberTask(LeastSquares):
 
     def _band(self, sums: HuberSums) -> dd.Pair:
         """sums.near in the order of the system's unknowns, the scale last."""
+        return self._in_order(sums.near[0]), self._in_order(sums.near[1])
+
+    def _in_order(self, near: Array) -> Array:
+        """A copy, rows and columns in the order of the system's unknowns."""
         d = self.gram.n_columns
-        order = [*[d] * int(self.fit_intercept), *range(d), d + 1]
-        places = np.ix_(order, order)
-        return sums.near[0][places].copy(), sums.near[1][places].copy()
+        order = np.array([*[d] * int(self.fit_intercept), *range(d), d + 1])
+        return np.asarray(near[order[:, None], order])
 
     def median_scale(self, state: Weights) -> float:
         """The median of |r| over its value for a standard normal, scaled; at least the smallest scale.
@@ -434,17 +451,16 @@ def _lead(weight: Array, k: int) -> float:
     return math.fsum(np.concatenate([weight[: k + 1], -weight[k + 1 :]]))
 
 
-def _sums_of_stretch(stretch: Block, rows: Rows, at: Point, twofold: bool, step: Array | None) -> HuberSums:
+def _sums_of_stretch(stretch: Block, rows: Rows, at: Point, twofold: bool | None, step: Array | None) -> HuberSums:
+    """twofold: how the matrix of the band is summed; None: it is not."""
     loss, weight = rows.loss, rows.weights(stretch)
     r = rows.residuals(stretch, at)
     r = r if step is None else r - rows.products(stretch, step)
-    u, is_near = loss.slope(r, at.scale), loss.is_near(r, at.scale)
-    return HuberSums(
-        float(weight @ loss.value(r, at.scale)),
-        float(weight @ np.square(r)),
-        rows.slopes(stretch, u),
-        rows.near(stretch, u, is_near, twofold),
-    )
+    u, near = loss.slope(r, at.scale), (np.zeros(0), np.zeros(0))
+    if twofold is not None:
+        near = rows.near(stretch, u, loss.is_near(r, at.scale), twofold)
+    values, squares = float(weight @ loss.value(r, at.scale)), float(weight @ np.square(r))
+    return HuberSums(values, squares, rows.slopes(stretch, u), near)
 
 
 def _residuals_of_stretch(stretch: Block, rows: Rows, at: Point) -> tuple[Array, Array, float]:

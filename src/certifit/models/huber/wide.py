@@ -113,8 +113,8 @@ class WideHuberTask(HuberTask):
         """A basis of the directions that no row sees, while it is small enough to keep."""
         return self.dual.null_space()
 
-    def sums_at(self, at: Point, step: Array | None = None) -> HuberSums:
-        """The sums at a state, without a matrix of the columns: one pass."""
+    def sums_at(self, at: Point, step: Array | None = None, with_near: bool = False) -> HuberSums:
+        """The sums at a state, always without a matrix of the columns: one pass."""
         assert step is None
         sums: HuberSums = self.source.reduce(partial(_sums_of_stretch, rows=self.rows(), at=at))
         return sums
