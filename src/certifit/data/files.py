@@ -21,7 +21,7 @@ import pyarrow as pa
 from certifit.data.arrow import ArrowSource, rebatched
 from certifit.data.formats.paths import complete, folder_keys, keyed, listed
 from certifit.data.roles import Roles, features
-from certifit.data.source import Batches
+from certifit.data.source import Batches, Block
 from certifit.runtime import check_memory
 
 AnyPath = str | PathLike[str]
@@ -371,6 +371,10 @@ class FileSource(ArrowSource):
         if not isinstance(self.files, KeptFiles):
             other.files = KeptFiles(self.files, [*self.names, *self.view.roles.columns()], may_spill)
         return other
+
+    def first_block(self) -> Block:
+        """Rows of block 0; of files no more are read than it has."""
+        return ArrowSource.first_block(self if self.in_memory else self.resized(self.block_rows, self.block_rows))
 
     def _tables(self, size: int) -> Iterator[pa.Table]:
         columns = [*self.names, *self.view.beside.columns()]

@@ -230,17 +230,20 @@ class Spill:
 # ---- encoded rows ----------------------------------------------------------------------------------------------------
 
 
-def kept_rows(source: Source) -> Source:
-    """The same rows; where they are read again and again and fit the memory budget, they are encoded once."""
-    return Kept(source) if source.is_local else source
+def kept_rows(source: Source, n_done: int = 0) -> Source:
+    """The same rows; where they are read again and again and fit the memory budget, they are encoded once.
+
+    n_done: passes over the encoded rows that were made already.
+    """
+    return Kept(source, n_done) if source.is_local else source
 
 
 class Kept(Wrapped):
     """A source whose stretches are kept: by the first pass where its rows are in memory already, else by the third."""
 
-    def __init__(self, inner: Source) -> None:
+    def __init__(self, inner: Source, n_done: int = 0) -> None:
         super().__init__(inner)
-        self._shelf = Shelf(0 if inner.in_memory else PASSES_UNTIL_KEPT)
+        self._shelf = Shelf(0 if inner.in_memory else PASSES_UNTIL_KEPT - n_done)
         n_rows = getattr(getattr(inner, "inner", inner), "n_rows", None) if inner.in_memory else None
         if n_rows and WHOLE * 8 * n_rows * inner.n_features <= self._shelf.limit:
             n_blocks = -(-n_rows // self.block_rows)
@@ -268,9 +271,10 @@ class Kept(Wrapped):
 
     def first_block(self) -> Block:
         """Rows of block 0; where all rows will be kept, they are kept now: a pass that ends early keeps none."""
-        if self._shelf.n_before <= 0:
-            for _ in self.stretches():
-                pass
+        if self._shelf.n_before > 0:
+            return self._cut().first_block()
+        for _ in self.stretches():
+            pass
         return super().first_block()
 
 

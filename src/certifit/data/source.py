@@ -220,6 +220,21 @@ class Source:
         fact: Result = facts[key]
         return fact
 
+    def tell(self, question: Hashable, answer: Any) -> None:
+        """What a pass over these rows would find, where another pass has found it along with its own sums."""
+        self.__dict__["_told"] = {question: answer}
+
+    def known(self, question: Hashable) -> Any:
+        """What was told of these rows; None where nothing was."""
+        return self.__dict__.get("_told", {}).get(question)
+
+    def __copy__(self) -> Self:
+        """The same rows for other columns, blocks or another target, of which nothing was told."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("_told", None)
+        return other
+
     def surveyed(self, key: Any, make: Callable[[], Result]) -> Result:
         """A survey of all rows, found once per question; of training rows once for all models (`Splits.trained`)."""
         return self.remembered(key, make)

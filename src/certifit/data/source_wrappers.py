@@ -67,6 +67,10 @@ class Mapped(Source):
         """The rows that f makes of every mapped stretch, sorted and cut."""
         return self._cut().in_parts(_Through(self.row_map, f), plan)
 
+    def first_block(self) -> Block:
+        """Rows of block 0, mapped: no others are."""
+        return through(self.row_map, itself)(self._cut().first_block())
+
     def rows_of_stretch(self) -> int:
         """As many as were asked for; else what suits the columns here and those of the inner source, held as well."""
         return self.stretch_rows or min(super().rows_of_stretch(), self.inner.rows_of_stretch())
@@ -224,6 +228,11 @@ class FewerClasses(Changed):
     def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
         """f of the stretch with the codes of the classes that are left."""
         return _Recoded(self.codes, f)
+
+
+def through(row_map: RowMap, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+    """f of the mapped stretch."""
+    return _Through(row_map, f)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.along import Sums
 from certifit.data.columns import Array
-from certifit.data.kept import kept_rows
 from certifit.data.source import Block, RowError, Source
 from certifit.data.user_input import (
     OutPath,
@@ -48,6 +48,7 @@ from certifit.data.user_input import (
 from certifit.data.view import Target
 from certifit.data.writing import write_predictions
 from certifit.maps import Basis, Polynomial, TableEncoder, UserEncoder, encoder_key, encoder_of
+from certifit.maps.table.along import encoded_table
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import closed_form_row
 from certifit.models.adapter import learner_of
@@ -321,14 +322,14 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
     def _encoded_once(self, source: Source) -> tuple[TableEncoder, Source]:
         """The fitted encoder and the encoded rows; of a shared source those that a fit before has made."""
 
-        def make() -> tuple[TableEncoder, Source]:
-            encoder = self._fitted_encoder(source)
-            return encoder, kept_rows(source.through(encoder))
-
         if not source.is_shared:
-            return make()
+            return encoded_table(source, self._fitted_encoder, self._first_sums())
         question = encoder_key(self.encoder)
-        return source.remembered(("encoded", question), make)
+        return source.remembered(("encoded", question), partial(encoded_table, source, self._fitted_encoder, None))
+
+    def _first_sums(self) -> Sums | None:
+        """What the task sums first over encoded rows; None where it needs something of them before."""
+        return None
 
     def _mapped(self, source: Source) -> Source:
         source = self._encoded(source)

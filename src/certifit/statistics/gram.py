@@ -308,10 +308,27 @@ def cell_grams(source: Source, cells: Cells, centred: bool, twofold: bool = Fals
     return total
 
 
+@dataclass(frozen=True)
+class GramSums:
+    """What `gram` sums over every stretch of a source, for a pass that takes it along."""
+
+    centred: bool
+
+    def __call__(self, source: Source) -> Callable[[Block], Gram]:
+        """The Gram statistic of a stretch, scales from block 0."""
+        scaling = Scaling.of(source, self.centred, exact=False)
+        return partial(_of_stretch, scaling=scaling, twofold=False, block_rows=source.block_rows)
+
+
 def gram(source: Source, centred: bool, twofold: bool = False) -> Gram:
-    """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales."""
+    """The Gram statistic of a source: one pass, a second one only if block 0 misled about the scales.
+
+    No pass where another one has taken it along (`data/along.py`).
+    """
     check_square(source, twofold)
-    total: Gram = summed(source, centred, twofold, _of_stretch)
+    total: Gram | None = None if twofold else source.known(GramSums(centred))
+    if total is None or not np.isfinite(total.sums).all():
+        total = summed(source, centred, twofold, _of_stretch)
     refuse_no_weight(total.sum_weight)
     return total
 

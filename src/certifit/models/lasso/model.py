@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.along import Sums
 from certifit.data.cells import Splits, has_every_row
 from certifit.data.columns import Array
 from certifit.data.source import Source
@@ -36,6 +37,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.linear import Bounds, LinearRegressor, PenaltyFactors, PenaltyParameters, alpha_count
 from certifit.models.start import Start, check_start, start_weights
 from certifit.statistics.cell_sums import Store
+from certifit.statistics.gram import GramSums
 
 AUTO, COORDINATE = "auto", "coordinate-descent"
 LEAST_SHARE = {False: 1e-3, True: 1e-2}  # of the largest alpha; fewer rows than columns are fitted exactly sooner
@@ -125,6 +127,9 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
             return None
         task = partial(ColumnLasso, mapped, self._strengths(mapped.names, 1.0), fit_intercept, standardize)
         return NumberPart(self, places, alphas, partial(_column_path, task, rounds, strengths, stop))
+
+    def _first_sums(self) -> Sums | None:
+        return GramSums(bool(self.fit_intercept)) if self.basis is None else None
 
     def _task_at(self, source: Source, alpha: float | None) -> LassoOrLeastSquares:
         strengths = self._strengths(source.names, 1.0 if alpha is None else alpha)

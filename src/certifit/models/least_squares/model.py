@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from certifit.data.along import Sums
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.inference.least_squares import Inference
@@ -20,6 +21,7 @@ from certifit.models.least_squares.solver import solve
 from certifit.models.least_squares.task import LeastSquares
 from certifit.models.linear import LinearRegressor
 from certifit.models.start import AUTO, Start
+from certifit.statistics.gram import GramSums
 
 LeastSquaresTask: TypeAlias = LeastSquares | DualLeastSquares
 
@@ -36,6 +38,9 @@ class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
         """Steps of the solver; 1 where the equations were solved directly."""
         check_is_fitted(self)
         return max([1, *(int(row["iteration"]) for row in self.history_[-1:])])
+
+    def _first_sums(self) -> Sums | None:
+        return GramSums(bool(self.fit_intercept)) if self.basis is None else None
 
     def _task_at(self, source: Source, alpha: float | None) -> LeastSquaresTask:
         return least_squares_task(source, alpha, bool(self.fit_intercept), self._is_standardised())

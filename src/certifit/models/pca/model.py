@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from certifit.data.along import Sums
 from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import OutPath, Predictions, UserRows, refuse_nonfinite
@@ -22,6 +23,7 @@ from certifit.models.pca.row_variance import ProductVariance, RowVariance
 from certifit.models.pca.solver import solve
 from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask, few_rows
 from certifit.runtime import core, n_threads, one_blas_thread
+from certifit.statistics.gram import GramSums
 
 COUNT_ABOVE = 256  # with fewer columns their matrix is cheap, and a stream is not read just to count its rows
 EXACT_UP_TO = 4096  # size of a matrix up to which "auto" makes it
@@ -154,6 +156,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+    def _first_sums(self) -> Sums | None:
+        is_of_columns = self.basis is None and self.solver not in ("rows", "randomized")
+        return GramSums(bool(self.center)) if is_of_columns else None
 
     def _task(self, source: Source, is_fitted: bool = False) -> VarianceTask:
         if not is_fitted:
