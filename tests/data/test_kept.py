@@ -93,6 +93,50 @@ def test_the_temporary_file_has_no_name_and_one_reader(file):
     assert temporary.closed
 
 
+def batches_of(table):
+    return [pa.record_batch([[]] * table.num_columns, schema=table.schema), *table.to_batches(max_chunksize=100)]
+
+
+@pytest.mark.parametrize("expected", [0, 150, 250, 400])
+def test_rows_held_are_the_rows_that_came(rng, expected):
+    late = np.arange(250) == 220
+    table = pa.table(
+        {
+            "number": rng.normal(size=250),
+            "nan": np.where(late, np.nan, 1.0),
+            "short": rng.normal(size=250).astype(np.float32),
+            "whole": rng.integers(-9, 9, 250).astype(np.int16),
+            "gap": pa.array(rng.normal(size=250), mask=late),
+            "flag": late,
+            "text": rng.choice(["u", "v"], 250),
+            "level": pa.array(rng.choice(["u", "v"], 250)).dictionary_encode(),
+            "day": np.datetime64("2020-01-01") + rng.integers(0, 900, 250),
+        }
+    )
+    for rows in (kept.Held(expected, 300), kept.Held(expected, 100)):
+        for batch in batches_of(table):
+            rows.add(batch)
+        assert rows.n_rows == 250
+        joined = rows.table()
+        assert joined.drop_columns("nan").equals(table.drop_columns("nan"))
+        assert np.array_equal(joined["nan"], table["nan"], equal_nan=True)
+        assert all(column.num_chunks == 1 for column in joined.drop_columns("level").columns)
+    rows = kept.Held(expected, 300)
+    for batch in batches_of(table):
+        rows.add(batch)
+    assert pa.Table.from_batches(rows.taken()).drop_columns("nan").equals(table.drop_columns("nan"))
+
+
+def test_numbers_that_are_held_are_not_copied_again(rng):
+    table = pa.table({f"x{j}": rng.normal(size=5000) for j in range(4)})
+    rows = kept.Held(5000, 5000)
+    for batch in batches_of(table):
+        rows.add(batch)
+    allocated = pa.total_allocated_bytes()
+    joined = rows.table()
+    assert pa.total_allocated_bytes() == allocated and joined.equals(table)
+
+
 def test_a_full_disk_is_found_before_anything_is_written(file, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(kept.shutil, "disk_usage", lambda folder: usage(10**6, 10**6, 1000))

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from certifit.data.arrow import values_of
 from certifit.data.columns import Bits, Columns, Dense, Missing, Number, Segment
 from certifit.data.picked import FEW_ROWS
 from certifit.data.source import Block, Result, Source
@@ -120,27 +121,26 @@ class KeptFiles:
 
     def _filled(self) -> Place:
         size = 0
-        held: list[pa.RecordBatch] = []
+        held = Held(self.files.n_rows, self.limit // (8 * len(self.columns)))
         batches = self.files.batches(self.columns, _BATCH_ROWS)
         for batch in batches:
             size += batch.nbytes
-            held.append(batch)
+            held.add(batch)
             if size > self.limit:
                 return self._spilled(held, batches, size)
-        self._table = _joined(held)
+        self._table = held.table()
         return Place.MEMORY
 
-    def _spilled(self, held: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch], size: int) -> Place:
-        n_read = sum(batch.num_rows for batch in held)
-        needed = _SPARE * size * self.files.n_rows / max(n_read, 1)
+    def _spilled(self, held: Held, batches: Iterator[pa.RecordBatch], size: int) -> Place:
+        needed = _SPARE * size * self.files.n_rows / max(held.n_rows, 1)
         self.why = self._refused(needed)
         if self.why:
             batches.close()  # type: ignore[attr-defined]  # a generator, which lets go of its file
             return Place.FILES
         spill = Spill()
         try:
-            while held:
-                spill.add(held.pop(0))
+            for batch in held.taken():
+                spill.add(batch)
             for batch in batches:
                 spill.add(batch)
         except OSError as error:
@@ -169,21 +169,73 @@ class KeptFiles:
         return ""
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.Table:
-    """The batches as one table whose columns are in one piece, so that any stretch of rows is a slice.
+class Held:
+    """Rows as they come, at last one table whose columns are in one piece, so that any stretch of rows is a slice.
 
-    Column by column, each freed as it is joined: never two copies of all rows.
+    Numbers are copied to their place at once, for never are there two copies of all rows: memory that was not used
+    before takes the system as long to give as a file takes to decode. most: rows up to which a place is kept for them.
     """
-    names = batches[0].schema.names
-    pieces = {name: [batch.column(j) for batch in batches] for j, name in enumerate(names)}
-    batches.clear()
 
-    def joined(name: str) -> pa.ChunkedArray | pa.Array:
-        parts = pieces.pop(name)
-        is_apart = pt.is_dictionary(parts[0].type) or sum(part.nbytes for part in parts) > _MOST_TEXT
+    def __init__(self, n_rows: int, most: int) -> None:
+        self.n_expected = n_rows if n_rows <= most else 0
+        self.n_rows = 0
+        self._columns: dict[str, HeldColumn] = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Rows behind the others."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name not in self._columns:
+                self._columns[name] = HeldColumn(column.type, self.n_expected)
+            self._columns[name].add(column)
+        self.n_rows += batch.num_rows
+
+    def table(self) -> pa.Table:
+        """All rows; column by column, each freed as it is joined."""
+        names = list(self._columns)
+        joined = in_order(lambda name: self._columns.pop(name).joined(), names)
+        return pa.table(dict(zip(names, joined, strict=True)))
+
+    def taken(self) -> Iterator[pa.RecordBatch]:
+        """All rows, which are let go of."""
+        columns, self._columns = self._columns, {}
+        yield from pa.table({name: pa.chunked_array(column.parts()) for name, column in columns.items()}).to_batches()
+
+
+class HeldColumn:
+    """One column: numbers in their place while there is no gap, else the pieces as they came."""
+
+    def __init__(self, kind: pa.DataType, n_rows: int) -> None:
+        self._kind, self._n_rows = kind, 0
+        self._pieces: list[pa.Array] = []
+        self._place: pa.Buffer | None = None
+        if n_rows and (pt.is_integer(kind) or pt.is_floating(kind)):
+            self._place = pa.allocate_buffer(n_rows * kind.bit_width // 8)
+            self._numbers = np.frombuffer(self._place, kind.to_pandas_dtype())
+
+    def add(self, piece: pa.Array) -> None:
+        """Rows behind the others."""
+        end = self._n_rows + len(piece)
+        if self._place is not None and (piece.null_count or end > len(self._numbers)):
+            self._pieces, self._place = self.parts(), None
+        if self._place is None:
+            self._pieces.append(piece)
+        elif len(piece):
+            self._numbers[self._n_rows : end] = values_of(piece)
+        self._n_rows = end
+
+    def parts(self) -> list[pa.Array]:
+        """The rows in pieces."""
+        if self._place is None:
+            return self._pieces
+        return [pa.Array.from_buffers(self._kind, self._n_rows, [None, self._place])]
+
+    def joined(self) -> pa.ChunkedArray | pa.Array:
+        """The rows in one piece, where that may be."""
+        parts = self.parts()
+        if len(parts) == 1:
+            return parts[0]
+        is_apart = pt.is_dictionary(self._kind) or sum(part.nbytes for part in parts) > _MOST_TEXT
         return pa.chunked_array(parts) if is_apart else pa.concat_arrays(parts)
-
-    return pa.table(dict(zip(names, in_order(joined, names), strict=True)))
 
 
 class Spill:
