@@ -43,12 +43,14 @@ def exponential_excess(u: Array) -> Array:
 def shares(q: Array, complement: Array, u: Array) -> Array:
     """q log(q / s) + (1 - q) log((1 - q) / (1 - s)), logit s = logit q + u; complement: 1 - q.
 
-    log(1 + q (e^u - 1)) - q u, or the same of 1 - q and -u: that of the smaller share, unless e^|u| overflows.
+    log(1 + q (e^u - 1)) - q u, or the same of 1 - q and -u: that of the smaller share, unless e^|u| overflows. Of the
+    larger share, which may be rounded to 1, log(1 - q + q e^u) - q u.
     """
     turned = np.where(q > 0.5, u > -_FAR, u > _FAR)
-    smaller, at = np.where(turned, complement, q), np.where(turned, -u, u)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.maximum(np.log1p(smaller * np.expm1(at)) - smaller * at, 0.0))
+    share, rest, at = np.where(turned, complement, q), np.where(turned, q, complement), np.where(turned, -u, u)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        inside = np.where(at < -_FAR, np.log(rest + share * np.exp(at)), np.log1p(share * np.expm1(at)))
+        return np.asarray(np.maximum(inside - share * at, 0.0))
 
 
 def squared(y: Array, mu: Array) -> Array:

@@ -161,6 +161,10 @@ class TweedieLog(ScoreLoss):
         """log mu."""
         return float(np.log(mean))
 
+    def cancelled_in_value(self, mean: float) -> float:
+        """y^a / (ab), e^(az) / a and y e^(-bz) / b, a = 2 - p, b = p - 1."""
+        return self.cancelled(mean) / ((2 - self.power) * (self.power - 1))
+
     def is_legal(self, y: Array) -> Array:
         """y >= 0."""
         return np.asarray(y >= 0)
@@ -221,6 +225,10 @@ class NegativeBinomialLog(ScoreLoss):
     def score(self, mean: float) -> float:
         """log mu."""
         return float(np.log(mean))
+
+    def cancelled(self, mean: float) -> float:
+        """The formulas are of z + log alpha, which is rounded by its own size."""
+        return (1 + abs(mean)) * max(1.0, abs(math.log(self.alpha)) / 2)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         """m times that of the logistic loss at u / m, less u log alpha."""

@@ -70,6 +70,10 @@ class ScoreLoss(ABC):
         """The size of what cancels in slopes, for targets of this mean; rounding is relative to it."""
         return 1 + abs(mean)
 
+    def cancelled_in_value(self, mean: float) -> float:
+        """The same of the compiled formula of l, but for what it has as often as a score is large."""
+        return self.cancelled(mean)
+
     def expected(self, y: Array, z: Array) -> Array:
         """A curvature >= 0 to step by: l'' itself where the loss is convex."""
         return self.curvature(y, z)

@@ -24,7 +24,14 @@ from certifit.mathematics.losses.user import Loss
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
 from certifit.models.glm.concordance import Decrement, NearScores, Related, is_weak, near_scores, related, relative_to
 from certifit.models.glm.duality import duality_gap
-from certifit.models.glm.high_precision_certificate import MOST_WORK, LongExcess, LongProblem, LongRows, long_excess
+from certifit.models.glm.high_precision_certificate import (
+    MOST_WORK,
+    LongExcess,
+    LongProblem,
+    LongRows,
+    long_excess,
+    long_pulls,
+)
 from certifit.models.glm.high_precision_losses import row_loss
 from certifit.models.glm.l1_certificate import Proof, estimate, most_entries, prove
 from certifit.models.glm.points import Base, Point, decrement_of, looseness, point_of
@@ -239,7 +246,7 @@ def bound_at(
         reach *= looseness(here, curvature, concordance)
         decrement = Decrement(decrement.value, decrement.rounding, min(reach, decrement.reach))
     is_local = bool(near is None or (decrement.q < 1 and not near.covers(decrement.q)))
-    excess = (decrement.value + decrement.rounding) ** 2 / 2 if is_local else decrement.excess()
+    excess = decrement.estimate() if is_local else decrement.excess()
     excess += price + weak_price
     return CurvatureBound(
         base=here.base,
@@ -319,8 +326,7 @@ def long_proof(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> Lon
     squares = [Decimal(1)] * len(s.factors)
     if task.standardize and s.alpha > 0:
         squares = rows.squared_spreads(len(squares), task.fit_intercept)
-    alpha = Decimal(s.alpha) * (1 - Decimal(s.l1_ratio))
-    pulls = [alpha * Decimal(factor) * square for factor, square in zip(s.factors.tolist(), squares, strict=True)]
+    pulls = long_pulls(s.alpha, s.l1_ratio, s.factors, squares)
     at, null = np.atleast_2d(state.coef).T, None
     if task.fit_intercept:
         pulls, at, null = [*pulls, Decimal(0)], np.vstack([at, state.intercept]), task.null_intercepts

@@ -29,7 +29,9 @@ SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 
 def relative_to(excess: float, scale: float) -> float:
-    """excess / scale, infinite where it overflows or one of them is not known."""
+    """excess / scale, infinite where it overflows or one of them is not known; 0 where there is none of both."""
+    if excess == scale == 0:
+        return 0.0
     with np.errstate(all="ignore"):
         ratio = float(np.float64(excess) / np.float64(scale))
     return ratio if np.isfinite(scale) and not np.isnan(ratio) else np.inf
@@ -50,13 +52,18 @@ class Decrement:
 
     def is_far(self, aim: float) -> bool:
         """Whether the state itself, not rounding, is what keeps the excess above an aim."""
-        return bool(np.isfinite(self.value) and self.value > self.rounding and self.value**2 / 2 > aim)
+        return bool(np.isfinite(self.value) and self.value > self.rounding and self.value * self.value / 2 > aim)
 
     def allowance(self, scale: float) -> float:
         """What rounding adds to lambda^2 / 2, relative to a scale."""
         if not self.value < np.inf:
             return np.inf
-        return relative_to(self.value * self.rounding + self.rounding**2 / 2, scale) + TINY
+        return relative_to((self.value + self.rounding / 2) * self.rounding, scale) + TINY
+
+    def estimate(self) -> float:
+        """lambda^2 / 2, where nothing is proven. A product that leaves float64 is infinite, a power raises."""
+        size = self.value + self.rounding
+        return size * size / 2
 
     def excess(self) -> float:
         """The bound on f - min f; infinite where it proves nothing. Squares below the range of float64 are not 0."""
@@ -66,7 +73,7 @@ class Decrement:
         if 0 < size < LEAST_SIZE:
             return TINY
         if self.q < SERIES:  # sum over k >= 2 of q^k / (k (k - 1)), over R^2; what is left after q^12 is below 1e-12
-            return size**2 * sum(self.q ** (k - 2) / (k * (k - 1)) for k in range(2, 14)) * (1 + 1e-11)
+            return size * size * sum(self.q ** (k - 2) / (k * (k - 1)) for k in range(2, 14)) * (1 + 1e-11)
         return (self.q + (1 - self.q) * float(np.log1p(-self.q))) / self.reach**2
 
 

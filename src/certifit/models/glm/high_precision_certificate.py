@@ -89,6 +89,13 @@ def _floats_of_run(run: Block) -> tuple[Array, Array, Array, Array]:
     return X[counted], y[counted], weight[counted], offset[counted]
 
 
+def long_pulls(alpha: float, l1_ratio: float, factors: Array, squares: list[Decimal]) -> list[Decimal]:
+    """alpha (1 - l1_ratio) f_j s_j^2 of the numbers given, in more digits than Decimal has at first."""
+    with _digits(MOST_DIGITS):
+        pull = Decimal(alpha) * (1 - Decimal(l1_ratio))
+        return [pull * Decimal(factor) * square for factor, square in zip(factors.tolist(), squares, strict=True)]
+
+
 @dataclass(frozen=True)
 class LongProblem:
     """sum_i w_i l_i / W + sum l2/2 coef^2 over parameters: entries (column, class) of a matrix of coefficients.

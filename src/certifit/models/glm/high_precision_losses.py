@@ -137,9 +137,8 @@ def _squared(y: Decimal) -> LossOfScore:
 
 
 def _tweedie(power: float) -> RowLoss:
-    a, b = 2 - Decimal(power), Decimal(power) - 1
-
     def of_target(y: Decimal) -> LossOfScore:
+        a, b = 2 - Decimal(power), Decimal(power) - 1  # in the digits of the context that asks
         of_target_alone = exponential(a * logarithm(y)) / (a * b) if y > 0 else ZERO
 
         def loss(z: Decimal) -> tuple[Decimal, Decimal, Decimal, Decimal]:

@@ -115,8 +115,8 @@ def estimate(task: GlmTask, point: Array) -> Proof:
     if face is None:
         return Proof(Gap(np.inf, 0.0, at.objective, 1.0), np.inf)
     decrement = _decrement(face)
-    value = decrement.value**2 / 2
-    rounding = (decrement.value + decrement.rounding) ** 2 / 2 - value
+    value = decrement.value * decrement.value / 2
+    rounding = decrement.estimate() - value
     gap = Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit)
     return Proof(gap, Curvature(face.matrix).condition)
 

@@ -35,6 +35,11 @@ class Base:
     scale: float
     is_exact_fit: bool
 
+    @staticmethod
+    def above(low: float) -> Base:
+        """Of an objective that is at least so large. Beside one below the normal numbers any excess counts as all."""
+        return Base(low if low >= TINY else 0.0, False)
+
 
 class Point(ABC):
     """The smooth part of the objective at a point, and how far from it the true one may be.
@@ -148,7 +153,7 @@ class ScorePoint(Point):
             null = null_objective(self.task)
             if is_exact_fit(high, null):
                 return Base(null, True)
-        return Base(max(low, TINY), False)
+        return Base.above(low)
 
     @cached_property
     def objective_bounds(self) -> tuple[float, float]:
@@ -216,7 +221,7 @@ class ScorePoint(Point):
     def value_error(self) -> float:
         """Rounding of the mean loss in its terms of the size of y (1 + |z|), which cancel."""
         scores = float(self.reach @ np.abs(self.point)) + self.task.largest_offset
-        return VALUE_ERROR * self.task.loss.cancelled(self.task.targets.mean) * (1 + scores)
+        return VALUE_ERROR * self.task.loss.cancelled_in_value(self.task.targets.mean) * (1 + scores)
 
 
 @dataclass(frozen=True)
@@ -236,7 +241,7 @@ class ClassPoint(Point):
             return Base(np.inf, False)
         if is_exact_fit(self.objective + self.objective_error, self.task.null_value):
             return Base(self.task.null_value, True)
-        return Base(max(self.objective - self.objective_error, TINY), False)
+        return Base.above(self.objective - self.objective_error)
 
     @property
     def slope(self) -> float:
@@ -317,7 +322,7 @@ def looseness(here: Point, curvature: Curvature, concordance: float) -> float:
     Entries of H are known to MATRIX_ERROR of the roots of its diagonal: a share of every quadratic form. A score that
     is off by e changes l'' by a factor e^(M e), two of softmax that are off by twice as much.
     """
-    loose = curvature.size * MATRIX_ERROR * curvature.condition**2
+    loose = curvature.size * MATRIX_ERROR * curvature.condition * curvature.condition
     loose += max(concordance, 1.0) * min(here.task.n_scores, 2) * here.score_error
     return float(1 / np.sqrt(1 - loose)) if loose < 0.5 else np.inf
 

@@ -43,7 +43,9 @@ class Gap:
 
     @cached_property
     def relative(self) -> float:
-        """The proven excess, relative."""
+        """The proven excess, relative; beside a scale of 0 all or nothing."""
+        if self.scale == 0:
+            return TINY if self.value + self.rounding == 0 else math.inf
         gap = float(self.value + self.rounding) / float(self.scale) * (1 + SAFETY) + TINY
         return gap if math.isfinite(self.scale) and not math.isnan(gap) else math.inf  # infinite where that overflows
 
