@@ -22,6 +22,7 @@ from certifit.runtime import check_memory, check_work, core, memory_limit, n_thr
 from certifit.statistics import double_double as dd
 
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
+FAR_TARGET = 1e-6  # of the target's squares: the same for what is made of it alone
 STILL_SHARE = 2.0**-94  # of a column's squares: squares about its mean below this share are rounding of twofold sums
 CUBE_SECONDS = {
     False: 2e-10,
@@ -176,23 +177,35 @@ class Gram:
         """Mean of y and the sum of squares about it, both scaled: (mean y_scale, squares y_scale^2 weight_scale)."""
         d = self.n_columns
         mean = self.sums[d, d + 1] / self.sum_weight
-        about = max(0.0, self.sums[d + 1, d + 1] - self.sums[d, d + 1] * mean)
-        return float(mean + self.scaling.y_shift), float(about)
+        about = max(0.0, float(self._about_means(np.array([d + 1]))[0]))
+        if self.low is not None and not about > STILL_SHARE * self.sums[d + 1, d + 1]:
+            about = 0.0
+        return float(mean + self.scaling.y_shift), about
+
+    def is_target_far(self) -> bool:
+        """Whether the mean of the target is so far from its shift that float64 sums lose digits of its spread."""
+        d = self.n_columns
+        return self.low is None and self.target_moments()[1] < FAR_TARGET * self.sums[d + 1, d + 1]
+
+    def _about_means(self, at: Array) -> Array:
+        """Sums of squares about the means of some columns."""
+        d, total = self.n_columns, self.sum_weight
+        squares, sums = self.sums[at, at], self.sums[d, at]
+        if self.low is None:
+            return np.asarray(squares - sums * (sums / total))
+        mean = sums / total  # squares - mean (2 sums - mean W)
+        pair, minus = (sums, self.low[d, at]), (-mean, np.zeros(len(at)))
+        whole = (np.full(len(at), self.sums[d, d]), np.full(len(at), self.low[d, d]))
+        left = dd.add(pair, dd.multiply(whole, minus))
+        return np.asarray(dd.add((squares, self.low[at, at]), dd.multiply(minus, dd.add(pair, left)))[0])
 
     def spreads(self, centred: bool) -> Array:
         """Standard deviations of the scaled columns, root mean squares where not centred; 0 for what does not vary."""
-        d, total = self.n_columns, self.sum_weight
-        squares = about = np.diagonal(self.sums)[:d]
-        least = NO_SPREAD
-        if centred and self.low is None:
-            about = squares - self.sums[d, :d] * (self.sums[d, :d] / total)
-        elif centred and self.low is not None:  # squares - mean (2 sums - mean W)
-            least = STILL_SHARE
-            sums, mean = (self.sums[d, :d], self.low[d, :d]), self.sums[d, :d] / total
-            minus = (-mean, np.zeros(d))
-            left = dd.add(sums, dd.multiply((np.full(d, self.sums[d, d]), np.full(d, self.low[d, d])), minus))
-            about = dd.add((squares, np.diagonal(self.low)[:d]), dd.multiply(minus, dd.add(sums, left)))[0]
-        return np.asarray(np.sqrt(np.where(about > least * squares, about, 0.0) / total))
+        at = np.arange(self.n_columns)
+        squares = self.sums[at, at]
+        about = self._about_means(at) if centred else squares
+        least = STILL_SHARE if centred and self.low is not None else NO_SPREAD
+        return np.asarray(np.sqrt(np.where(about > least * squares, about, 0.0) / self.sum_weight))
 
     def has_rough_spreads(self) -> bool:
         """Whether float64 sums lose digits of a standard deviation: a mean far from the shift of its column."""

@@ -89,6 +89,23 @@ def scores_of(stretch: Block, scaling: Scaling, weights: Array, intercept: float
     return np.asarray(z if stretch.offset is None else z + stretch.offset)
 
 
+STILL = 2.0**-100  # of the square of a mean: a mean square about it below this share is rounding
+
+
+def about_mean(y: Array, weight: Array) -> Array:
+    """y less its mean over rows of these weights: what the mean is rounded by is taken off too."""
+    z = y - float(weight @ y / weight.sum())
+    return np.asarray(z - float(weight @ z / weight.sum()))
+
+
+def row_spread(y: Array, weight: Array) -> float:
+    """Sum of w (y - mean)^2: 0 where y does not vary, NaN for a single row, of which R2 has no meaning."""
+    counted = y[weight > 0]
+    if len(counted) < 2:
+        return float("nan")
+    return 0.0 if (counted == counted[0]).all() else float(weight @ about_mean(y, weight) ** 2)
+
+
 def derivatives_of(stretch: Block, loss: RowLoss, z: Array, hessian: bool, curved: bool = True) -> RowDerivatives:
     """Of the rows; those of weight 0 have none. curved: whether l'' is wanted; else it is 0."""
     if stretch.y is None:

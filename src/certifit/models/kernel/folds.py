@@ -27,7 +27,8 @@ from certifit.models.kernel.task import KernelRows, Standard, dense_rows
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
 from certifit.models.least_squares.influence import LeftOut
 from certifit.runtime import check_memory, one_blas_thread
-from certifit.statistics.loss_sums import HeldOut
+from certifit.statistics.gram import refuse_no_weight
+from certifit.statistics.loss_sums import HeldOut, row_spread
 
 MOST_EIGEN = 1500  # rows of a training set whose matrix is decomposed
 MOST_LEFT_OUT = 5000  # rows that are left out one at a time
@@ -109,12 +110,6 @@ class _Target:
         self.y, self.weight = y * self.scale, rows.share * rows.sum_weight
         self.unit, self.in_units = safe_unit(float(np.float64(self.scale) ** -2))
 
-    def spread(self, weight: Array) -> float:
-        """Sum of w (y - mean)^2; NaN for a single row, of which R2 has no meaning."""
-        if np.count_nonzero(weight) < 2:
-            return float("nan")
-        return float(weight @ np.square(self.y - self.mean(weight)))
-
     def mean(self, weight: Array) -> float:
         """Mean of the target."""
         return float(weight @ self.y) / float(weight.sum())
@@ -130,7 +125,7 @@ def _path(part: KernelPart, rounds: Sequence[Splits], with_rows: bool) -> FoldPa
     held_out: list[HeldOut] = []
     for at, (pair, residuals) in enumerate(zip(sides, _residuals(part, target, sides), strict=True)):
         train[:, at], validation[:, at] = (residuals**2 @ side * target.unit for side in pair)
-        totals[:, at] = [target.spread(side) * target.unit for side in pair]
+        totals[:, at] = [row_spread(target.y, side) * target.unit for side in pair]
         weights[:, at] = [side.sum() for side in pair]
         level = target.mean(pair[0]) if part.fit_intercept else 0.0
         null[at] = float(pair[1] @ np.square(target.y - level)) * target.unit
@@ -147,8 +142,8 @@ def sides_of(part: KernelPart, weight: Array, rounds: Sequence[Splits]) -> list[
         cells = splits.cells.of(part.rows.gathered)[part.rows.seen]
         for times in zip(splits.train, splits.validation, strict=True):
             train, validation = (np.append(side, 0.0)[cells] * weight for side in times)
-            if not train.any():
-                raise ValueError("A training set has no rows. Use fewer folds.")
+            for side, name in ((train, "training"), (validation, "validation")):
+                refuse_no_weight(float(side.max(initial=0.0)), f"The {name} rows of a split")
             sides.append((train, validation))
     return sides
 
@@ -289,4 +284,4 @@ def _left_out(part: KernelPart) -> LeftOut | None:
         errors = (vectors @ (right / c)) / (np.square(vectors) @ (1.0 / c))
         squares[k], fourths[k] = errors**2 @ w, errors**4 @ w
     weight = np.full(len(part.alphas), w.sum())
-    return LeftOut(squares, fourths, weight, target.spread(w), n, (), 0, target.scale)
+    return LeftOut(squares, fourths, weight, row_spread(target.y, w), n, (), 0, target.scale)

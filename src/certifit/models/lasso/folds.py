@@ -23,10 +23,11 @@ from certifit.models.least_squares.fold_path import (
     safe_unit,
     spread,
     squares,
+    telling_spreads,
 )
 from certifit.runtime import core, n_threads, one_blas_thread
-from certifit.statistics.gram import Gram, Scaling
-from certifit.statistics.loss_sums import HeldOut
+from certifit.statistics.gram import Gram, Scaling, refuse_no_weight
+from certifit.statistics.loss_sums import HeldOut, row_spread
 
 
 @one_blas_thread
@@ -52,10 +53,11 @@ def gram_fold_path(
         unit, table.in_units = safe_unit(pair[0].y_unit)
         vectors = _vectors(pair[0], weights[k] * system.shares, folds.fit_intercept)
         table.errors[:, order, k] = _errors(folds, k, pair, vectors) * unit
-        for side, gram in enumerate(pair):
+        told = telling_spreads(folds, k, pair)
+        for side, gram in enumerate(told):
             table.totals[side, k] = spread(gram) * unit
             table.weights[side, k] = gram.sum_weight / gram.scaling.weight_scale
-        table.null[k] = about_training_mean(*pair, folds.fit_intercept) * unit
+        table.null[k] = about_training_mean(*told, folds.fit_intercept) * unit
         if with_rows:
             fits.append(_fits_of(folds, k, pair[0].scaling, vectors[:, np.argsort(order)]))
     return table.path(held_out_rows(folds, fits) if with_rows else [])
@@ -83,10 +85,12 @@ def column_fold_path(
     for at, (splits, k) in enumerate(sets):
         cells = splits.cells.of(every)[counts]
         sides = [np.append(times, 0.0)[cells] * task.weight for times in (splits.train[k], splits.validation[k])]
+        for side, name in zip(sides, ("training", "validation"), strict=True):
+            refuse_no_weight(float(side.sum()), f"The {name} rows of split {at + 1}")
         residuals = _residuals(task, sides[0], descending, _stop(*stop))
         for side, weight in enumerate(sides):
             table.errors[side, order, at] = residuals**2 @ weight * unit
-            table.totals[side, at] = _spread(task.y, weight) * unit
+            table.totals[side, at] = row_spread(task.y, weight) * unit
             table.weights[side, at] = weight.sum() / s.weight_scale
         centre = float(sides[0] @ task.y) / sides[0].sum() if task.fit_intercept else 0.0
         table.null[at] = float(sides[1] @ (task.y - centre) ** 2) * unit
@@ -189,10 +193,3 @@ def _residuals(task: ColumnLasso, weight: Array, alphas: Array, stop: tuple[floa
         columns = task.columns[:, path["columns"][begin:end]]
         residuals[a] = task.y - path["intercepts"][a] - columns @ path["weights"][begin:end]
     return residuals
-
-
-def _spread(y: Array, weight: Array) -> float:
-    if np.count_nonzero(weight) < 2:
-        return np.nan  # R2 of a single row has no meaning
-    mean = float(weight @ y) / weight.sum()
-    return float(weight @ (y - mean) ** 2)

@@ -229,18 +229,27 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None], with_rows: b
     fits: list[Fits] = []
     for split in range(folds.n_splits):
         grams = folds.pair(split)
+        told = telling_spreads(folds, split, grams)
+        if folds.fit_intercept and grams[0].is_target_far():  # as beside a target of 1e12 in other rows
+            means = told[0].means()
+            grams = (told[0].about(means), told[1].about(means))
         unit, in_units = safe_unit(grams[0].y_unit)
         solutions = path(folds, split, grams[0], alphas)
         is_redundant |= solutions.is_redundant
         train[:, split], validation[:, split] = (row * unit for row in _errors(folds, split, grams, solutions))
-        totals[:, split] = [spread(gram) * unit for gram in grams]
+        totals[:, split] = [spread(gram) * unit for gram in told]
         weights[:, split] = [gram.sum_weight / gram.scaling.weight_scale for gram in grams]
-        null[split] = about_training_mean(*grams, folds.fit_intercept) * unit
+        null[split] = about_training_mean(*told, folds.fit_intercept) * unit
         if with_rows:
             fits.append(_fits_of(folds, split, solutions))
     held_out = held_out_rows(folds, fits) if with_rows else []
     sides = (totals[0], totals[1], weights[0], weights[1])
     return FoldPath(train, validation, *sides, null, in_units, is_redundant, held_out)
+
+
+def telling_spreads(folds: FoldEquations, split: int, grams: tuple[Gram, Gram]) -> tuple[Gram, Gram]:
+    """Statistics of a split that have digits of the target's spread: twofold sums where it is far from its shift."""
+    return folds.pair(split, twofold=True) if any(gram.is_target_far() for gram in grams) else grams
 
 
 def spread(gram: Gram) -> float:

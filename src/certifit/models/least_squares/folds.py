@@ -35,7 +35,11 @@ from certifit.models.least_squares.fold_path import (
 from certifit.models.least_squares.influence import SAFE_RATIO, LeftOut, LeftOutFits, leave_one_out, left_out_fits
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.runtime import one_blas_thread
-from certifit.statistics.loss_sums import HeldOut
+from certifit.statistics.gram import refuse_no_weight
+from certifit.statistics.loss_sums import HeldOut, about_mean, row_spread
+from certifit.statistics.residual import UNIT
+
+SHARP = 1e-6  # of the residuals of validation rows: a bound, mostly a thousand times what is off
 
 
 @one_blas_thread
@@ -63,13 +67,15 @@ def dual_fold_path(
         cells = splits.cells.of(rows.kernel.all_rows)[rows.seen]
         for s in range(splits.n_splits):
             sides = [np.append(times, 0.0)[cells] * rows.weight for times in (splits.train[s], splits.validation[s])]
-            residuals = rows.trained_on(sides[0]).residuals(sides[0], alphas)
+            for side, name in zip(sides, ("training", "validation"), strict=True):
+                refuse_no_weight(float(side.sum()), f"The {name} rows of split {at + 1}")
+            residuals = rows.trained_on(sides[0]).residuals(sides, alphas)
             if residuals is None:
                 return None
             train[:, at], validation[:, at] = (residuals**2 @ side * unit for side in sides)
-            totals[:, at] = [rows.spread(side) * unit for side in sides]
+            totals[:, at] = [row_spread(rows.y, side) * unit for side in sides]
             weights[:, at] = [side.sum() / rows.weight_scale for side in sides]
-            null[at] = float(sides[1] @ (rows.y - rows.mean_of(sides[0])) ** 2) * unit
+            null[at] = float(sides[1] @ rows.about_mean(sides[0]) ** 2) * unit
             if with_rows:
                 scales = (rows.y_scale, rows.weight_scale)
                 held_out.append(held_out_of(np.flatnonzero(rows.seen), rows.y, sides[1], residuals, scales))
@@ -92,7 +98,7 @@ def dual_leave_one_out(source: Source, alphas: Sequence[float | None], fit_inter
     free = scipy.linalg.null_space(np.ones((1, n))) if fit_intercept else np.eye(n)
     values, vectors = scipy.linalg.eigh(free.T @ rows.products @ free)
     basis, values = free @ vectors, np.maximum(values, 0.0)
-    right = basis.T @ rows.y
+    right = basis.T @ rows.about_mean(w)
     squares, fourths = np.zeros(len(alphas)), np.zeros(len(alphas))
     for k, alpha in enumerate(alphas):
         penalty = rows.penalty(alpha, (n - 1) * w[0]) / w[0]
@@ -103,7 +109,7 @@ def dual_leave_one_out(source: Source, alphas: Sequence[float | None], fit_inter
         squares[k], fourths[k] = errors**2 @ w, errors**4 @ w
     scale = rows.weight_scale
     weight = np.full(len(alphas), w.sum() / scale)
-    total = rows.spread(w) / scale
+    total = row_spread(rows.y, w) / scale
     return LeftOut(squares / scale, fourths / scale, weight, total, n, (), 0, rows.y_scale)
 
 
@@ -124,7 +130,7 @@ class _Products:
         y = kernel.y * kernel.scaling.y_scale
         every = kernel.all_rows
         seen = np.ones(every.n_rows, dtype=bool) if every.weight is None else every.weight > 0
-        return _Products(kernel, products, y - kernel.y_mean, kernel.weight, seen)
+        return _Products(kernel, products, y, kernel.weight, seen)
 
     def trained_on(self, side: Array) -> _Products:
         """With columns standardised by the rows of these weights, where columns are standardised."""
@@ -153,36 +159,42 @@ class _Products:
             unit = 1.0 if self.kernel.standardize else self.kernel.scaling.scale[0]
             return float(min(strength * unit**2, 1e200))
 
-    def mean_of(self, side: Array) -> float:
-        """Mean of the target over rows of these weights; 0 without an intercept."""
-        return float(side @ self.y / side.sum()) if self.kernel.fit_intercept else 0.0
+    def about_mean(self, side: Array) -> Array:
+        """The target of all rows less its mean over those of these weights; as it is without an intercept."""
+        return about_mean(self.y, side) if self.kernel.fit_intercept else self.y
 
-    def spread(self, side: Array) -> float:
-        """Sum of w (y - mean)^2; NaN for a single row."""
-        mean = float(side @ self.y / side.sum())
-        return float(side @ (self.y - mean) ** 2) if np.count_nonzero(side) > 1 else np.nan
+    def residuals(self, sides: Sequence[Array], alphas: Sequence[float | None]) -> Array | None:
+        """Residuals of all rows, alphas x rows, of the fits to the rows with the first weights.
 
-    def residuals(self, side: Array, alphas: Sequence[float | None]) -> Array | None:
-        """Residuals of all rows, alphas x rows, of the fits to the rows with these weights."""
-        train = side > 0
+        None where they are not known to SHARP. sides: weights of the rows for training and for validation.
+        """
+        side, train = sides[0], sides[0] > 0
         total, share = float(side.sum()), side[train] / side.sum()
-        columns = self.products[:, train]
+        columns, lengths = self.products[:, train], np.sqrt(np.maximum(np.diagonal(self.products), 0.0))
+        roots, away = np.sqrt(side[train]), 0.0
         if self.kernel.fit_intercept:
             across = columns @ share
             columns = columns - across[:, None] - across[train] + share @ across[train]
-        roots = np.sqrt(side[train])
+            away = total * float(share @ across[train])  # what the mean of the training rows has lost of their squares
         values, vectors = scipy.linalg.eigh(roots[:, None] * columns[train] * roots)
-        centre = self.mean_of(side)
-        right = vectors.T @ (roots * (self.y[train] - centre))
-        forward = (columns * roots) @ vectors
-        first = int(self.kernel.fit_intercept)  # centring leaves the first eigenvalue zero, and nothing along it
-        out = []
-        for alpha in alphas:
-            c = np.maximum(values[first:], 0.0) + self.penalty(alpha, total)
-            if len(c) and not c[-1] <= SAFE_RATIO * c[0]:
-                return None
-            out.append(self.y - centre - forward[:, first:] @ (right[first:] / c))
-        return np.array(out)
+        target = self.about_mean(side)
+        along = vectors.T @ (roots * target[train])
+        first = int(self.kernel.fit_intercept)  # centring leaves the first eigenvalue zero, and no score along it
+        beside = vectors[:, :first] @ along[:first]
+        values, vectors = np.maximum(values[first:], 0.0), vectors[:, first:]
+        strengths = np.array([self.penalty(alpha, total) for alpha in alphas])
+        c = values[:, None] + strengths
+        if len(c) and not (c[-1] + away <= SAFE_RATIO * c[0]).all():
+            return None
+        duals = vectors @ (along[first:, None] / c)
+        scores = columns @ (roots[:, None] * duals)
+        lost = (8 + np.sqrt(self.kernel.source.n_features) / 8) * UNIT * ((roots * lengths[train]) @ np.abs(duals))
+        left = target[:, None] - scores
+        off, whole = np.sqrt(sides[1] @ np.square(lengths)) * lost, np.sqrt(sides[1] @ np.square(left))
+        if not (off <= SHARP * whole).all():
+            return None
+        left[train] = (strengths * duals + beside[:, None]) / roots[:, None]  # lambda a: nothing cancels
+        return np.ascontiguousarray(left.T)
 
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from certifit.selection.folds.metrics import (
     row_scores,
     sufficient,
 )
-from certifit.statistics.loss_sums import HeldOut
+from certifit.statistics.loss_sums import STILL, HeldOut
 from certifit.statistics.moments import Merge
 
 
@@ -67,6 +67,8 @@ class CellMoments:
         cell_of_row, weight, y = cell_of_row[cell_of_row >= 0], weight[cell_of_row >= 0], block.y[cell_of_row >= 0]
         total = np.bincount(cell_of_row, weight, n_cells)
         mean = _ratio(np.bincount(cell_of_row, weight * y, n_cells), total)
+        # What a sum of many is rounded by is taken off: that of a constant is a constant but for its last bits.
+        mean += _ratio(np.bincount(cell_of_row, weight * (y - mean[cell_of_row]), n_cells), total)
         return CellMoments(total, mean, np.bincount(cell_of_row, weight * (y - mean[cell_of_row]) ** 2, n_cells))
 
     def combined(self, times: Array) -> CellMoments:
@@ -76,7 +78,8 @@ class CellMoments:
         if not total[0] > 0:
             raise ValueError("A split has no rows of positive weight. Use fewer folds.")
         mean = (weight @ self.mean) / total
-        return CellMoments(total, mean, (times @ self.squares + weight @ (self.mean - mean) ** 2)[None])
+        squares = (times @ self.squares + weight @ (self.mean - mean) ** 2)[None]
+        return CellMoments(total, mean, np.where(squares > STILL * total * mean**2, squares, 0.0))
 
     def __add__(self, other: CellMoments) -> CellMoments:
         both, step = Merge.of(self.weight, other.weight), other.mean - self.mean

@@ -35,6 +35,7 @@ from certifit.models.adapter import learner_of
 from certifit.models.estimator import Regressor
 from certifit.models.folds import RowMetric
 from certifit.models.metric import Metric
+from certifit.statistics.loss_sums import row_spread
 
 if TYPE_CHECKING:
     from certifit.selection.folds.class_validation import ClassValidation
@@ -87,8 +88,7 @@ def row_scores(scoring: Scoring, squares: Array, y: Array, weight: Array) -> Arr
     """
     if scoring not in (None, "r2"):
         return -squares
-    centre = float(weight @ y) / float(weight.sum())
-    total = np.asarray(float(weight @ (y - centre) ** 2) / float(weight.sum()) if len(y) > 1 else np.nan)
+    total = np.asarray(row_spread(y, weight) / float(weight.sum()))
     return _r2(squares, np.broadcast_to(total, squares.shape), weight)
 
 

@@ -40,6 +40,7 @@ from certifit.data.user_input import (
 )
 from certifit.maps import TableEncoder, encoder_of
 from certifit.models.adapter import learner_of
+from certifit.models.folds import NO_ROWS
 from certifit.selection.folds.metrics import Scorer
 from certifit.selection.folds.splits import group_numbers, targets
 
@@ -182,10 +183,13 @@ def reading_new_levels(estimator: BaseEstimator, source: Source) -> BaseEstimato
 
 
 def times_of(rows: Rows, splits: Splits, split: int) -> tuple[Array, Array]:
-    """How often each row of arrays trains and validates a split."""
+    """How often each row of arrays trains and validates a split; neither set may be without a weight."""
     n_rows = n_samples(rows.X)
     cells = splits.cells.of(rows.source.first_block() if n_rows == 0 else _all(rows.source, n_rows))
     train, validation = (np.append(times, 0.0)[cells] for times in (splits.train[split], splits.validation[split]))
+    weight = 1.0 if rows.weight is None else rows.weight
+    if not ((train * weight > 0).any() and (validation * weight > 0).any()):
+        raise ValueError(NO_ROWS)
     return train, validation
 
 
