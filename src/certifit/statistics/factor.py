@@ -303,8 +303,9 @@ class Curvature:
         return np.asarray((solution.T * self._units).T)
 
     @cached_property
+    @np.errstate(over="ignore", invalid="ignore")
     def inverse(self) -> Array:
-        """The inverse, symmetric."""
+        """The inverse, symmetric; infinite where it leaves float64."""
         if self._scaled_inverse is not None:
             return np.asarray(self._scaled_inverse * self._units[:, None] * self._units)
         whole = self.solve(np.eye(len(self._units)))

@@ -15,6 +15,7 @@ from certifit.mathematics.families.deviances import shares
 from certifit.mathematics.losses.poisson_gamma_tweedie import NegativeBinomialLog
 from certifit.models.glm.concordance import Decrement
 from certifit.models.glm.points import point_of
+from certifit.statistics.factor import Curvature
 from tests.hunt.generate import Problem
 from tests.hunt.score_truth import ScoreTruth
 
@@ -81,3 +82,11 @@ def test_a_score_far_below_a_large_count_is_no_exact_fit() -> None:
     model.coef_ = np.array([-4.8678029767595584e-14])
     found = model.certify(rows, y, weight)
     assert not found.holds and not found.is_exact_fit
+
+
+def test_a_covariance_beyond_float64_is_infinite_without_warnings() -> None:
+    """As of counts that hardly tell a rate, with weights of 1e-280."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        inverse = Curvature(np.array([[1e-310, 0.0], [0.0, 1.0]])).inverse
+    assert inverse[0, 0] == np.inf and inverse[1, 1] == 1
