@@ -318,3 +318,52 @@ def test_the_budget_is_of_nodes_and_no_clock_has_a_say():
     lower, upper = zip(*bounds, strict=True)
     assert list(lower) == sorted(lower) and list(upper) == sorted(upper, reverse=True)
     assert proof.is_closed and lower[0] < upper[-1] <= upper[0]
+
+
+def test_an_exact_fit_is_closed_and_kept(tmp_path):
+    """What is left of the loss is rounding, as far from its bound of 0 as it is large."""
+    group = np.arange(12) % 3
+    y = np.array([0.1, 0.7, 1.3])[group] * 1e5
+    model = tree_of(0, max_depth=2).fit(np.column_stack([group, np.arange(12)]), y, np.linspace(0.1, 0.9, 12))
+    proof = model.certificate_
+    assert proof.is_closed and 0 < proof.loss < 1e-10 and proof.least_loss == 0
+    assert "best" not in proof.sentences()[1] and "rounding of sums" in proof.sentences()[1]
+    cf.save(model, tmp_path / "tree.certifit")
+    assert cf.load(tmp_path / "tree.certifit").certificate_.is_closed
+
+
+NUMBERS = (
+    [[0.0, 3.0], [2.0, 3.0], [np.nan, np.nan], [2.0, 2.0]],
+    [1.05, -0.0867, -1.68, 0.504],
+    [1.9e-3, 1.0e-9, 8.3e-12, 8.0e-14],
+)
+CODES = (
+    [[-0.9, 1.8, -1.3], [-0.4, 0.0, 1.9], [-0.6, -0.1, -0.2], [-0.8, 0.6, 0.3], [-0.2, -1.1, -1.4], [0.9, 0.9, -0.8]],
+    [0, 2, 0, 1, 0, 1],
+    [6.2e-3, 5.0e-8, 2.7e-4, 2.0e-6, 5.9e-9, 4.4e-14],
+)
+
+
+@pytest.mark.filterwarnings("ignore:Not proven")
+@pytest.mark.parametrize(("n_classes", "rows"), [(0, NUMBERS), (3, CODES)])
+def test_a_better_tree_is_not_denied_where_weights_are_far_apart(n_classes, rows, tmp_path):
+    """Sums round by more than light rows weigh: the bound is said, and not that the tree is the best."""
+    X, y, weight = (np.array(part) for part in rows)
+    depth = 3 if n_classes else 2
+    model = tree_of(n_classes, max_depth=depth).fit(X, y, weight)
+    proof = model.certificate_
+    truth = least_loss(y, weight, n_classes, sides(X), np.ones(len(y), dtype=bool), depth, 1) / weight.sum()
+    assert proof.holds and proof.least_loss <= truth
+    if proof.loss > truth * (1 + 1e-8):
+        assert "best" not in proof.sentences()[1].replace("the best can be", "")
+    cf.save(model, tmp_path / "tree.certifit")
+    cf.load(tmp_path / "tree.certifit")
+
+
+@pytest.mark.filterwarnings("ignore:Not proven")
+def test_a_loss_of_everything_is_not_closed():
+    """Of two rows, one too light to be seen: a split has no loss at all, and none was found."""
+    model = tree_of(0, max_depth=1).fit([[0.0], [1.0]], [-3.00000002, -3.0], [0.5, 1.12e-12])
+    proof = model.certificate_
+    if proof.loss > 0:
+        assert not proof.is_closed and proof.least_loss == 0

@@ -47,6 +47,8 @@ BETTER = (
 )
 SHOWN = Context(prec=8, rounding=ROUND_DOWN)  # digits of a bound that are one as well
 SLACK = 1e-12  # relative: losses that differ by less are equal
+SHOWN_EQUAL = 1e-8  # relative: losses whose shown digits are the same
+OPEN = 1e-3  # of the loss of the root alone: a bound that is further from the loss is not equal but for rounding
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,9 @@ class TreeCertificate(Certificate):
     """The proof that goes with a tree. deviation: relative, of its worst number. fault: a split that is none.
 
     least_loss: no tree of searched_depth on the grid of n_thresholds thresholds has a smaller one; loss: of this tree;
-    share of wrong rows, or mean squared error. n_searched: nodes that the proof took. is_closed: the two losses are
-    equal but for rounding. least_rows: distinct rows that every leaf of these trees has; None: they need none. All None
-    where nothing was searched.
+    share of wrong rows, or mean squared error. n_searched: nodes that the proof took. is_closed: nothing is left to
+    search, and the two losses are equal but for rounding. least_rows: distinct rows that every leaf of these trees has;
+    None: they need none. All None where nothing was searched.
     """
 
     n_leaves: int = 1
@@ -96,11 +98,13 @@ class TreeCertificate(Certificate):
         leaves = "" if self.least_rows is None else f", with at least {self.least_rows:,} distinct rows in every leaf,"
         grid = f"on the {self.n_thresholds:,} thresholds of the grid"
         trees = f"No tree of depth {self.searched_depth} {grid}{leaves} has a"
-        if self.is_closed:
+        if self.is_closed and self.least_loss >= self.loss * (1 - SHOWN_EQUAL):
             rounding = "" if self.least_loss >= self.loss * (1 - 8 * UNIT) else " but for rounding"
             return f"{trees} smaller loss than this one{rounding}, {self.loss:.8g}: it is proven to be the best."
         least = SHOWN.create_decimal_from_float(self.least_loss)
         claim = f"{trees} loss below {float(least):.8g}; this one has {self.loss:.8g}"
+        if self.is_closed:
+            return f"{claim}. Nothing is left to search: what lies between the two is the rounding of sums."
         if self.loss < self.least_loss:
             return f"{claim}: its own thresholds are finer than the grid."
         most = math.ceil((self.loss - self.least_loss) / self.loss * 1e4) / 100
@@ -130,7 +134,7 @@ def certify(task: TreeTask, state: TreeState, against_best: bool = False) -> Tre
 def _compared(task: TreeTask, state: TreeState, certificate: TreeCertificate, derived: _Derived) -> TreeCertificate:
     """The certificate with what branch and bound says of all trees of a depth."""
     best = task.optimum(certificate.depth if task.is_greedy else task.stops.max_depth or 0)
-    loss = derived.loss(state, task.impurity_unit)
+    loss, most = derived.loss(state, task.impurity_unit), OPEN * derived.of_root(task.impurity_unit)
     slack = 2 * best.rounding + SLACK * (1.0 if task.n_classes else best.upper)
     fault = "" if task.is_greedy or loss <= best.upper + slack else BETTER.format(best.upper, loss)
     return replace(
@@ -143,7 +147,7 @@ def _compared(task: TreeTask, state: TreeState, certificate: TreeCertificate, de
         n_thresholds=best.n_thresholds,
         n_searched=best.n_nodes,
         searched_depth=best.depth,
-        is_closed=best.is_closed and abs(loss - best.upper) <= slack,
+        is_closed=best.is_closed and abs(loss - best.upper) <= slack and loss - best.lower <= most,
         least_rows=int(task.stops.min_samples_leaf) if task.stops.min_samples_leaf > 1 else None,
     )
 
@@ -364,6 +368,12 @@ class _Derived:
             return float(self.wrong[state.is_leaf].sum() / self.weight[0])
         shares = self.weight[state.is_leaf] / self.weight[0]
         return float(shares @ (self.impurity[state.is_leaf] * self.unit**2)) * impurity_unit
+
+    def of_root(self, impurity_unit: float) -> float:
+        """The same of the root alone."""
+        if self.wrong is not None:
+            return float(self.wrong[0] / self.weight[0])
+        return float(self.impurity[0] * self.unit**2) * impurity_unit
 
     def deviation(self, task: TreeTask, state: TreeState) -> float:
         """The largest deviation of a stored number."""

@@ -231,7 +231,10 @@ class TreeModel(TaskEstimator[TreeTask, TreeState]):
         proof = self.certificate_
         if task.is_greedy or not proof.holds or proof.is_closed:
             return super()._warnings(task, run)
-        return [f"Not proven to be the best tree. {proof.sentences()[-1]} Raise max_nodes, now {self.max_nodes:,}."]
+        advice = f"Raise max_nodes, now {self.max_nodes:,}."
+        if (proof.n_searched or 0) < self.max_nodes:
+            advice = "More search tells no more: weights or targets are so far apart that sums round coarsely."
+        return [f"Not proven to be the best tree. {proof.sentences()[-1]} {advice}"]
 
     def _splitting(self, source: Source) -> Splitting:
         rules = column_rules(self.monotonic_cst, categories_of(self), list(source.names))
