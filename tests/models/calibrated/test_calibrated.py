@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -219,3 +221,64 @@ def test_a_sigmoid_never_falls():
     model = cf.Calibrated(cf.LogisticRegression(0.1), cv=4).fit(X, y)
     assert model.maps_[0].coef_[0] == 0 and model.certificate_.holds
     assert np.ptp(model.predict_proba(X), axis=0).max() < 1e-12
+
+
+def isotonic_optimum(x, y, weight):
+    """Half the least sum of weighted squares of a map that never falls, by pooling in rationals."""
+    rows = [(a, Fraction(b), Fraction(w)) for a, b, w in zip(x.tolist(), y.tolist(), weight.tolist(), strict=True) if w]
+    pools = []
+    for score in sorted({row[0] for row in rows}):
+        mine = [(b, w) for a, b, w in rows if a == score]
+        pools.append(mine)
+        while len(pools) > 1 and mean_of(pools[-2]) > mean_of(pools[-1]):
+            last = pools.pop()
+            pools[-1] = pools[-1] + last
+    return sum(w * (b - mean_of(pool)) ** 2 for pool in pools for b, w in pool) / 2
+
+
+def mean_of(pool):
+    return sum(w * b for b, w in pool) / sum(w for _, w in pool)
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")
+@pytest.mark.parametrize("spread", [1, 30, 200])
+def test_an_isotonic_map_claims_no_less_than_its_excess_where_weights_are_far_apart(spread):
+    """Squares of light rows' residuals vanish in float64 before the rows do; weight 0 is no row."""
+    rng = np.random.default_rng(spread)
+    n_held = 0
+    for _ in range(60):
+        n = int(rng.integers(2, 9))
+        x, y = rng.integers(-3, 4, size=n).astype(float), rng.integers(0, 2, size=n).astype(float)
+        weight = 10.0 ** -rng.uniform(0, spread, size=n)
+        weight[rng.random(n) < 0.1] = 0
+        if not weight.any():
+            continue
+        model = IsotonicMap().fit(x[:, None], y, weight)
+        proof, values = model.certificate_, model.predict(x[:, None])
+        objective = sum(
+            Fraction(w) * (Fraction(a) - Fraction(m)) ** 2
+            for a, m, w in zip(y.tolist(), values.tolist(), weight.tolist(), strict=True)
+        )
+        excess = objective / 2 - isotonic_optimum(x, y, weight)
+        n_held += proof.holds
+        if proof.is_exact_fit:
+            objective = 2 * isotonic_null(y, weight)
+        assert excess <= Fraction(proof.value if proof.holds else np.finfo(float).max) * objective / 2
+    assert n_held > 30
+
+
+def isotonic_null(y, weight):
+    rows = [(Fraction(b), Fraction(w)) for b, w in zip(y.tolist(), weight.tolist(), strict=True) if w]
+    return sum(w * (b - mean_of(rows)) ** 2 for b, w in rows) / 2
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")
+def test_an_isotonic_map_whose_squares_vanish_is_not_proven():
+    """The excess is 2e-21 of the objective, and its square roots times weights are below float64."""
+    model = IsotonicMap().fit([[1.0], [1.0], [-2.0]], [1.0, 0.0, 0.0], [5.2e-257, 2.5e-268, 1.5e-13])
+    assert not model.certificate_.holds
+
+
+def test_isotonic_maps_refuse_weights_that_float64_cannot_add_up():
+    with pytest.raises(ValueError, match="more powers of ten"):
+        IsotonicMap().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 0.5], [5e-324, 1.0, 2.0])

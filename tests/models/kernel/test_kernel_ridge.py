@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -310,3 +311,23 @@ def test_parameters_are_refused_in_words():
             cf.KernelRidge(**settings).fit(X, Y)
     with pytest.raises(ValueError, match="beyond the largest float64"):
         cf.KernelRidge(kernel=ks.Polynomial(9)).fit(X * 1e60, Y)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_landmarks_of_rows_whose_kernel_is_0_everywhere(fit_intercept):
+    X = np.zeros((5, 2))
+    y = np.arange(1.0, 6.0)
+    model = cf.KernelRidge(0.1, kernel=cf.kernels.Linear(), n_landmarks=2, fit_intercept=fit_intercept).fit(X, y)
+    assert model.certificate_.holds and model.predict([[0.0, 1.0]]) == [3.0 * fit_intercept]
+
+
+def test_landmarks_whose_equations_are_singular_are_no_error():
+    """The penalty is lost beside the squares of the features, and one row has all the weight."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X, y = 1e3 * rng.normal(size=(10, 2)), rng.normal(size=10)
+        weight = 10.0 ** -rng.uniform(38, 280, size=10)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = cf.KernelRidge(1e-9, kernel=cf.kernels.Polynomial(2), n_landmarks=4).fit(X, y, weight)
+        assert np.isfinite(model.predict(X)).all()

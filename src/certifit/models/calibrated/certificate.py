@@ -20,6 +20,8 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.models.certificate import EXACT_FIT_CLAIM, Certificate
+from certifit.models.trees.task import FAR_WEIGHTS, LEAST_WEIGHT
+from certifit.statistics.residual import LEAST_SQUARES
 
 CLAIM = "excess of the objective"
 THEOREM = "duality gap of isotonic regression"
@@ -61,9 +63,13 @@ class IsotonicTask:
         scores, y = np.asarray(block.X, dtype=np.float64).reshape(-1), np.asarray(block.y, dtype=np.float64)
         weight = np.ones(len(scores)) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
         self.n_rows, self.sum_weight = len(scores), float(weight.sum())
+        scores, y, weight = (of_rows[weight > 0] for of_rows in (scores, y, weight))
         weight = np.ldexp(weight, -int(np.frexp(weight.max())[1]))
+        if weight.min() < LEAST_WEIGHT:
+            raise ValueError(f"{FAR_WEIGHTS[0].upper()}{FAR_WEIGHTS[1:]}")
         self.x, first, places, counts = np.unique(scores, return_index=True, return_inverse=True, return_counts=True)
         is_pure = np.bincount(places, weights=y != y[first][places]) == 0
+        self.is_pure = bool(is_pure.all())
         self.weight = np.bincount(places, weights=weight)
         self.y = np.where(is_pure, y[first], np.bincount(places, weights=weight * y) / self.weight)
         self.unit = 4 * UNIT * (counts + 4)  # relative, of sums over the rows of a score
@@ -90,6 +96,8 @@ def certify(task: IsotonicTask, state: Steps, tol: float) -> Certificate:
     is_exact = objective < EXACT_FIT * null
     gap, rounding, moved = _gap(task, state, m)
     unit = (null if is_exact else objective) or 1.0
+    if objective < LEAST_SQUARES and not is_exact and not (task.is_pure and (task.y == m).all()):
+        gap = np.inf  # squares underflow, with nothing larger that they are relative to
     value, rounding = (gap + rounding) / unit + LEAST, (rounding + moved) / unit + LEAST
     return Certificate(EXACT_FIT_CLAIM if is_exact else CLAIM, THEOREM, value, tol, rounding)
 
@@ -111,10 +119,10 @@ def _gap(task: IsotonicTask, state: Steps, m: Array) -> tuple[float, float, floa
 
 def _bound(task: IsotonicTask, m: Array, rest: Array, multipliers: Array) -> tuple[float, float]:
     """The gap with these multipliers, and the same with all rounding against it."""
-    last = np.append(0.0, multipliers[:-1])
-    off = np.abs(multipliers - last - rest)
-    error = task.unit * (np.abs(rest) + multipliers + last) + task.weight * task.error
+    steps = np.diff(multipliers, prepend=0.0)
+    off = np.abs(steps - rest)
+    error = task.unit * (np.abs(rest) + np.abs(steps)) + task.weight * task.error
     slack = float(multipliers[:-1] @ np.diff(m))
-    gap = float((off**2 / task.weight).sum()) / 2 + slack
-    most = float(((off + error) ** 2 / task.weight).sum()) / 2 + slack
+    gap = float((off * (off / task.weight)).sum()) / 2 + slack  # squares of light rows would vanish
+    most = float(((off + error) * ((off + error) / task.weight)).sum()) / 2 + slack
     return gap, max(most * (1 + 8 * UNIT * (task.n_rows + 8)), gap)

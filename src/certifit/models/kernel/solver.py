@@ -233,6 +233,7 @@ def _on_landmarks(task: KernelRidgeTask, seed: int) -> Run[KernelState]:
         raise ValueError("n_landmarks needs a kernel that can be computed. Got kernel='precomputed'.")
     check_memory(8.0 * (rows.n_points * m + 3 * m * m), f"{m:,} landmarks of {rows.n_points:,} rows", "Use fewer.")
     chosen, _ = pivoted_factor(rows.kernel, rows.points, np.sqrt(task.share), m, seed)
+    chosen = chosen if len(chosen) else np.zeros(1, dtype=int)  # k(x, x) is 0 in every row: f is 0 on any of them
     points = np.ascontiguousarray(rows.points[np.sort(chosen)])
     values, vectors = scipy.linalg.eigh(rows.kernel.matrix(points), check_finite=False)
     kept = values > len(points) * 2.0**-50 * values[-1]
@@ -241,9 +242,19 @@ def _on_landmarks(task: KernelRidgeTask, seed: int) -> Run[KernelState]:
     if task.fit_intercept:
         second, cross = second - np.outer(mean, mean), cross - mean * task.mean
     second.flat[:: len(second) + 1] += task.alpha
-    weights = scipy.linalg.solve(second, cross, assume_a="pos", check_finite=False)
+    weights = _ridge_weights(second, cross)
     intercept = task.mean - float(mean @ weights) if task.fit_intercept else 0.0
     return Run(task.state(points, basis @ weights, intercept), reason=MORE_LANDMARKS)
+
+
+def _ridge_weights(matrix: Array, right: Array) -> Array:
+    """What solves the normal equations; of least norm where the penalty is lost beside the squares of the features."""
+    if not len(right):
+        return right
+    try:
+        return np.asarray(scipy.linalg.solve(matrix, right, assume_a="pos", check_finite=False))
+    except scipy.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(matrix, right)[0])
 
 
 def _moments(task: KernelRidgeTask, points: Array, basis: Array) -> tuple[Array, Array, Array]:
