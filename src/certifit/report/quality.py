@@ -24,7 +24,7 @@ from certifit.report.text import Table
 from certifit.selection.folds.metrics import ROW_ERRORS
 
 # Values of `family` and `loss` that count far errors less than their squares.
-ROBUST = {"huber", "quantile"}
+ROBUST = ("huber", "quantile")
 # Two-sided 5 % point of the normal law; the middle half of a normal law is so many standard deviations wide.
 NORMAL_95, NORMAL_HALF = 1.959963984540054, 1.3489795003921634
 
@@ -52,7 +52,8 @@ def quality_facts(fit: Fit) -> Table | None:
         "metric": None,
         "exact": rss <= (64 * np.finfo(float).eps) ** 2 * max(tss, seen.mass * (seen.center / seen.scale) ** 2),
     }
-    if fit.words.is_robust or {getattr(model, name, None) for name in ("family", "loss")} & ROBUST:
+    params = model.get_params(deep=False)
+    if fit.words.is_robust or params.get("family") in ROBUST or params.get("loss") in ROBUST:
         quality |= _middle_half(seen, rmse)
     if isinstance(model.default_scoring, Metric):
         quality |= {"r2": None, "metric": _metric(fit, model.default_scoring)}
