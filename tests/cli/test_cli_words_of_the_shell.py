@@ -64,6 +64,7 @@ def test_a_column_that_was_set_aside_names_the_option_that_keeps_it(table, tmp_p
         ("read fewer columns (columns=).", "read fewer columns (--columns)."),
         ("Use copies='anywhere' with groups.", "Use --copies anywhere with groups."),
         ("raise max_iter, or least_fall.", "raise --max-iter."),
+        ("types['day'] must be one of 'date'.", "--types day=KIND: KIND must be one of 'date'."),
         ("keep it: types={'day': 'text'}.", "keep it: --types day=text."),
         ("keep it: types={'sale day': 'text'}.", "keep it: --types 'sale day=text'."),
         ("of each; redundant='drop' leaves the last one out.", "of each."),

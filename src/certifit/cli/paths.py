@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import click
 
 from certifit.cli.errors import readable_file
+from certifit.data.roles import repeated_names
 from certifit.report.text import visible
 
 PARQUET = (".parquet", ".pq")
@@ -286,6 +287,8 @@ def reading(
     pairs = [pair.rpartition("=") for pair in listed_names(types) or []]
     if any(not name for name, _, _ in pairs):
         raise click.UsageError(f"--types is written COLUMN=KIND,COLUMN=KIND. Got {types!r}.")
+    if twice := repeated_names([name for name, _, _ in pairs]):
+        raise click.UsageError(f"--types names {twice[0]!r} more than once.")
     return {
         "bad_rows": bad_rows,
         "missing": tuple(text for text in na if text != KEEP),

@@ -12,7 +12,7 @@ from certifit.cli.paths import listed_names
 from certifit.cli.progress import Display
 from certifit.cli.request import FOLDS, Done, GroupedHelp, Request, carry_out, request_options
 from certifit.cli.what_to_fit import Setting, expected_passes, settle, validated
-from certifit.data.roles import CLASSES, GOALS
+from certifit.data.roles import CLASSES, GOALS, refuse_unknown
 
 MODELS = tuple(name for name, kind in KINDS.items() if kind.command.selects)
 SELECTED = {goal: tuple(name for name in compared if name in MODELS) for goal, compared in COMPARED.items()}
@@ -106,6 +106,8 @@ def _select(
     setting = settle(request, choice, source, no_intercept=not request.model["fit_intercept"])
     display.say_passes(expected_passes(setting, request.cv))
     rows, is_quantity = setting.rows, setting.classes is None
+    for name in fixed:
+        refuse_unknown(name, rows.names, "--fixed: the data")
     estimator = _estimator(request, choice, setting)
     folds, note = setting.folds(request.cv or FOLDS)
     if folds is None:

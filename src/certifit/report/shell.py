@@ -18,6 +18,7 @@ def _types(column: str, word: str) -> str:
 # Parameters of the library in a sentence, and the option that stands for them.
 OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"types=\{(?:'([^']*)'|column): '([\w-]+)'\}", lambda found: _types(found[1] or "COLUMN", found[2])),
+    (r"\btypes\['([^']*)'\] must be", lambda found: f"{_types(found[1], 'KIND')}: KIND must be"),
     (r"\bbad_rows=(\d+)", r"--bad-rows \1"),
     (r"\bbad_rows=(?!\w)", "--bad-rows N"),
     (r"\bmissing=(?!\w)", "--na"),
@@ -47,6 +48,7 @@ OPTIONS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bmost_minutes must be\b", "--most-minutes must be"),
     (r"'neg_root_mean_squared_error' has no value", "the root mean squared error has no value"),
     (r"\btest_size=(\S+)", r"--holdout \1"),
+    (r"\btest_size must be\b", "--holdout must be"),
     (r"\bcopies='(\w+)'", r"--copies \1"),
     (r"\bor tol to (\S+?)(?=[.,;]?(?:\s|$))", r"or --tol to \1"),
     (r"\bmax_iter, or least_fall\b", "--max-iter"),
