@@ -1,6 +1,6 @@
 #include "tile.hpp"
 
-#include "simd.hpp"
+#include "square.hpp"
 
 namespace certifit {
 namespace {
@@ -18,16 +18,9 @@ bool is_by_column(const Segment& s) {
 // Four columns as part of rows that are `stride` numbers apart.
 void turn(const double* const* columns, size_t count, double* out, size_t stride) {
   size_t k = 0;
-  for (; k + lanes <= count; k += lanes) {
-    const Vec a = load(columns[0] + k), b = load(columns[1] + k), c = load(columns[2] + k), d = load(columns[3] + k);
-    const Vec even_ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), odd_ab = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-    const Vec even_cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), odd_cd = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-    double* const to = out + k * stride;
-    store(to, __builtin_shufflevector(even_ab, even_cd, 0, 1, 4, 5));
-    store(to + stride, __builtin_shufflevector(odd_ab, odd_cd, 0, 1, 4, 5));
-    store(to + 2 * stride, __builtin_shufflevector(even_ab, even_cd, 2, 3, 6, 7));
-    store(to + 3 * stride, __builtin_shufflevector(odd_ab, odd_cd, 2, 3, 6, 7));
-  }
+  for (; k + lanes <= count; k += lanes)
+    store_turned(load(columns[0] + k), load(columns[1] + k), load(columns[2] + k), load(columns[3] + k),
+                 out + k * stride, stride);
   for (; k < count; ++k)
     for (size_t j = 0; j < together; ++j) out[k * stride + j] = columns[j][k];
 }

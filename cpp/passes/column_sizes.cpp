@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "../coordinate/row_sums.hpp"
-#include "../simd.hpp"
+#include "../square.hpp"
 
 namespace certifit {
 namespace {
@@ -134,17 +134,6 @@ void keep_spreads(const Segment& s, size_t n_rows, const double* unit, const dou
   });
 }
 
-// Four rows of four columns as four columns of four rows; rows of x and of out are so many numbers apart.
-void turn_square(const double* x, size_t stride, double* out, size_t out_stride) {
-  const Vec a = load(x), b = load(x + stride), c = load(x + 2 * stride), d = load(x + 3 * stride);
-  const Vec even_ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), odd_ab = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-  const Vec even_cd = __builtin_shufflevector(c, d, 0, 4, 2, 6), odd_cd = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-  store(out, __builtin_shufflevector(even_ab, even_cd, 0, 1, 4, 5));
-  store(out + out_stride, __builtin_shufflevector(odd_ab, odd_cd, 0, 1, 4, 5));
-  store(out + 2 * out_stride, __builtin_shufflevector(even_ab, even_cd, 2, 3, 6, 7));
-  store(out + 3 * out_stride, __builtin_shufflevector(odd_ab, odd_cd, 2, 3, 6, 7));
-}
-
 constexpr size_t piece = 64;  // columns of few rows that one thread reads at a time
 
 size_t n_pieces(size_t n_columns) { return (n_columns + piece - 1) / piece; }
@@ -191,8 +180,11 @@ ColumnLook turn(const double* x, const double* weights, size_t n_rows, size_t n_
       size_t j = begin;
       if (last - first == few)
         for (; j + lanes <= end; j += lanes)
-          for (size_t i = first; i < last; i += lanes)
-            turn_square(x + i * n_columns + j, n_columns, out + j * n_rows + i, n_rows);
+          for (size_t i = first; i < last; i += lanes) {
+            const double* const row = x + i * n_columns + j;
+            store_turned(load(row), load(row + n_columns), load(row + 2 * n_columns), load(row + 3 * n_columns),
+                         out + j * n_rows + i, n_rows);
+          }
       for (; j < end; ++j)
         for (size_t i = first; i < last; ++i) out[j * n_rows + i] = x[i * n_columns + j];
     }

@@ -13,6 +13,7 @@ from scipy import linalg, special
 
 from certifit.data.privacy import FEWEST
 from certifit.maps.table.survey import has_rare_zero
+from certifit.models.least_squares.inference import BEYOND
 from certifit.report import text
 from certifit.report.collinear import collinear_facts
 from certifit.report.facts import Fit, pooled_words
@@ -239,10 +240,7 @@ def why_no_inference(fit: Fit) -> str:
             "Leave out one column of each relation named above, then fit again."
         )
     if fit.model.rank_ == len(fit.model.column_names_) and fit.seen.mass > fit.model.rank_ + fit.has_intercept:
-        return (
-            "There are no p-values or intervals: numbers are so large or so small that variances of coefficients "
-            "leave the range of float64. Give columns, target and weights in other units."
-        )
+        return f"There are no p-values or intervals: {BEYOND}"
     return (
         "There are no p-values or intervals: there are no more rows than coefficients, so nothing is left to "
         "measure the noise with. Use more rows or fewer columns."

@@ -14,7 +14,7 @@ from certifit.data.columns import Array, Columns
 from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.models.lasso.task import GramLasso, LassoTask, PenaltyUnits, Strengths, roots
-from certifit.models.least_squares.dual import has_fewer_rows
+from certifit.models.least_squares.dual import has_fewer_rows, is_moderate
 from certifit.models.least_squares.normal_equations import Weights, data_facts
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
@@ -22,7 +22,6 @@ from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_we
 from certifit.statistics.moments import column_spreads, sharp_target_spread
 from certifit.statistics.residual import UNIT, Residual, residual_by_column
 
-MODERATE = 2.0**100
 STILL = 1e-24  # share of the square of a mean below which a variance is rounding
 FULL = 0.5  # share of stored entries above which columns are faster, and centred more exactly, as dense ones
 PIECE = 256  # columns that are read at a time
@@ -250,7 +249,7 @@ class ColumnLasso(LassoTask):
             refuse_nonfinite(self.source)
         powers, d = self._sizes.powers(), self.source.n_features
         size = float(np.min(powers.columns, initial=np.inf))
-        if 1 / MODERATE < size < MODERATE:  # squares are far from the ends of float64: no copy is needed
+        if is_moderate(np.array(size)):  # squares are far from the ends of float64: no copy is needed
             size = 1.0
         return Scaling(np.full(d, size), np.zeros(d), float(powers.target), 0.0, float(powers.weight))
 
