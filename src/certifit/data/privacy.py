@@ -153,6 +153,8 @@ class Mask:
 
     def deep(self, value: Any) -> Any:
         """Every text in lists and dictionaries."""
+        if not self.secrets:
+            return value
         if isinstance(value, str):
             return self(value)
         if isinstance(value, Mapping):

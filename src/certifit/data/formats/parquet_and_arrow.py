@@ -329,14 +329,17 @@ def _page(descriptor: int, at: int) -> tuple[Struct, int]:
 def _struct(data: bytes, at: int) -> tuple[Struct, int]:
     fields: Struct = {}
     number = 0
-    while data[at]:
-        delta, kind = data[at] >> 4, data[at] & 15
+    while head := data[at]:
         at += 1
-        if delta:
-            number += delta
+        if head >> 4:
+            number += head >> 4
         else:
             number, at = _signed(data, at)
-        fields[number], at = _value(data, at, kind)
+        kind = head & 15
+        if 4 <= kind <= 6 and data[at] < 0x80:  # most values: whole numbers of one byte
+            fields[number], at = (data[at] >> 1) ^ -(data[at] & 1), at + 1
+        else:
+            fields[number], at = _value(data, at, kind)
     return fields, at + 1
 
 
