@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv as arrow_csv
 
@@ -14,6 +15,7 @@ import certifit as cf
 from certifit.data import kept
 from certifit.data.formats import csv_reader, csv_text
 from certifit.data.formats.csv import holding_rows
+from certifit.data.formats.parquet_and_arrow import ParquetFiles
 from certifit.data.kept import Place, kept_rows
 from certifit.data.view import Target
 from certifit.maps import TableEncoder
@@ -135,6 +137,18 @@ def test_numbers_that_are_held_are_not_copied_again(rng):
     allocated = pa.total_allocated_bytes()
     joined = rows.table()
     assert pa.total_allocated_bytes() == allocated and joined.equals(table)
+
+
+@pytest.mark.parametrize("limit, place, n_reads", [(40 * 100 - 1, Place.FILES, 0), (1e4, Place.MEMORY, 1)])
+def test_a_parquet_file_that_cannot_fit_is_not_read_to_find_that_out(rng, tmp_path, monkeypatch, limit, place, n_reads):
+    table = pa.table({**{f"x{j}": rng.normal(size=100) for j in range(4)}, "text": ["u"] * 100, "y": np.arange(100)})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    reads, batches = [], ParquetFiles.batches
+    monkeypatch.setattr(ParquetFiles, "batches", lambda *given: reads.append(1) or batches(*given))
+    with cf.memory(limit):
+        source = cf.scan_parquet(tmp_path / "rows.parquet", target="y").kept()
+    assert source.files.fill() is place and len(reads) == n_reads
+    assert pa.Table.from_batches(source.files.batches(table.column_names, 10)).equals(table)
 
 
 def test_a_full_disk_is_found_before_anything_is_written(file, monkeypatch):

@@ -120,6 +120,8 @@ class KeptFiles:
         self.place_of_rows = None
 
     def _filled(self) -> Place:
+        if not self.files.is_text and self._least_bytes() > self.limit:
+            return Place.FILES  # no row is read to find that out
         size = 0
         held = Held(self.files.n_rows, self.limit // (8 * len(self.columns)))
         batches = self.files.batches(self.columns, _BATCH_ROWS)
@@ -130,6 +132,11 @@ class KeptFiles:
                 return self._spilled(held, batches, size)
         self._table = held.table()
         return Place.MEMORY
+
+    def _least_bytes(self) -> float:
+        """Bytes of the columns whose values all take as many."""
+        kinds = [self.files.schema.field(name).type for name in self.columns]
+        return float(self.files.n_rows * sum(kind.bit_width for kind in kinds if pt.is_primitive(kind)) / 8)
 
     def _spilled(self, held: Held, batches: Iterator[pa.RecordBatch], size: int) -> Place:
         needed = _SPARE * size * self.files.n_rows / max(held.n_rows, 1)
