@@ -196,8 +196,8 @@ WideSolution WideSolver::solution(const Descent& descent, size_t sweeps) const {
   std::sort(support.begin(), support.end());
   for (const auto& [j, weight] : support) {
     if (!std::isfinite(state_.to_user(j, weight)))
-      throw std::overflow_error("The weight of column " + std::to_string(j) +
-                                " is beyond float64. Multiply the column by a constant.");
+      throw std::invalid_argument("The weight of column " + std::to_string(j) +
+                                  " is beyond float64. Multiply the column by a constant.");
     out.columns.push_back(static_cast<int64_t>(j));
     out.weights.push_back(state_.to_user(j, weight));
   }

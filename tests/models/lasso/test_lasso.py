@@ -473,3 +473,14 @@ def test_sparse_columns_have_the_bits_of_sparse_rows_however_they_are_stored(rng
     for given in (columns, turned, columns.astype(np.float32)):
         expected = by_rows if given.dtype == np.float64 else cf.Lasso(alpha=0.01).fit(given.tocsr(), y)
         np.testing.assert_array_equal(cf.Lasso(alpha=0.01).fit(given, y).coef_, expected.coef_)
+
+
+def test_weights_that_leave_float64_are_refused_as_other_values_are():
+    """Or fitted: where products of weights of rows 1e91 apart with a penalty of 1e-303 end differs by machine."""
+    X, y, weight = np.array([[1.9, 0, 0.3], [0, 0, -1.1]]), np.array([-2.0, -0.8]), np.array([1e-31, 3e60])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            cf.ElasticNet(1e-303, l1_ratio=1e-6).fit(sp.csc_array(X), y, weight)
+        except ValueError as refusal:
+            assert "beyond float64" in str(refusal)
