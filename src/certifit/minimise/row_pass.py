@@ -186,6 +186,7 @@ def row_facts(source: Source, loss: RowLoss, fit_intercept: bool, weights: Array
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")  # rows so steep that float64 ends: steps are 0
 def _facts_of(stretch: Block, loss: RowLoss, fit_intercept: bool, weights: Array, intercept: Intercept) -> RowFacts:
     squares = core.row_squares(stretch.rows, n_threads()) + float(fit_intercept)
     weight = np.ones(stretch.n_rows) if stretch.weight is None else stretch.weight

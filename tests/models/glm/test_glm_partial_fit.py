@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,16 @@ def test_a_fit_begins_anew(rows):
     again = model.fit(X, y).coef_
     np.testing.assert_array_equal(again, cf.PoissonRegressor(alpha=0.1, solver="averaged-sgd").fit(X, y).coef_)
     assert model.certificate_.holds
+
+
+@pytest.mark.parametrize("solver", ["sgd", "averaged-sgd"])
+@pytest.mark.parametrize("scale, weight", [(1e150, 1e90), (1e150, 1.0), (1e-150, 1.0)])
+def test_rows_and_steps_beyond_float64_raise_no_warnings_of_numpy(solver, scale, weight):
+    X, y = scale * np.array([[1.0, 2.0], [-1.0, 0.5], [0.3, -2.0], [-0.2, 1.0]]), np.array([0, 1, 0, 1])
+    model = cf.LogisticRegression(alpha=1.0, solver=solver)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for _ in range(3):
+            model.partial_fit(X, y, sample_weight=np.full(4, weight), classes=[0, 1])
+    assert np.isfinite(model.coef_).all()
+    assert not model.certificate_.holds

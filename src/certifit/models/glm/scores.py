@@ -53,6 +53,7 @@ def learns_by_rows(model: Any) -> bool:
     )
 
 
+@np.errstate(over="ignore")  # of the length of a step
 def learn(model: Any, source: Source) -> None:
     """One pass over mapped rows from the state so far, stored with what is known of it."""
     started = time.perf_counter()
