@@ -257,7 +257,10 @@ void KernelPool<Real>::add_new(const Fresh& fresh, size_t first, size_t b, doubl
     parts.clear();
     for (size_t t = 0; t < a; ++t) {
       Real *row = tile.get() + t * width, *kept = fresh.kept[top + t];
-      form_row(squares_[fresh.rows[top + t]], squares_.data() + first, row, b);
+      const size_t own = fresh.rows[top + t];
+      form_row(squares_[own], squares_.data() + first, row, b);
+      // Of points far from 0 rounding may leave nothing of it, and steps would never be felt.
+      if (form_.kind == KernelForm::Kind::gaussian && own - first < b) row[own - first] = diagonal_[own];
       if (kept != nullptr) std::copy_n(row, b, kept + first);
       parts.push_back(row);
     }

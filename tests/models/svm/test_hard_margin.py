@@ -124,3 +124,17 @@ def test_a_dual_that_no_longer_rises_ends_a_fit() -> None:
         slow.add(2.0, 1.0 + 1e-10 * (WINDOW + number))
         fast.add(2.0, 1.1 + 1e-3 * number)
     assert slow.is_over and not fast.is_over
+
+
+@pytest.mark.filterwarnings("ignore:NOT certified")
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("far", [1e5, 1e8])
+def test_rows_that_a_narrow_kernel_keeps_apart_need_few_steps(far, fit_intercept):
+    """k(x, x) of rows far from 0 was lost in rounding: no step was felt, and the search did not end."""
+    X, y = np.random.default_rng(0).normal(size=(6, 3)) * far, [0, 1, 0, 1, 0, 1]
+    kernel = cf.kernels.Gaussian(1.0)
+    model = cf.HardMarginSVC(kernel=kernel, fit_intercept=fit_intercept, max_iter=5000).fit(X, y)
+    assert len(model.history_) < 500
+    if far < 1e6:  # products of orthogonal functions: every row has the multiplier 1
+        assert model.certificate_.value < 1e-3
+        assert np.isclose(model.certificate_.margin, 6**-0.5, rtol=1e-3)

@@ -16,7 +16,7 @@ import numpy as np
 
 from certifit.data.columns import Array
 from certifit.mathematics.kernels.basic import Formed, Gaussian
-from certifit.mathematics.kernels.short import short_share, short_sums
+from certifit.mathematics.kernels.short import SHORT_UNIT, short_share, short_sums
 from certifit.minimise.steps import Steps
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.interior import NEAR, CentralPath, Products, rounded
@@ -32,6 +32,7 @@ CLOSER = 0.25
 ENOUGH = 0.5  # of tol: the certificate adds its roundings
 PROGRESS = 0.5  # a refresh after which more than this share of the violation is left was of no use
 SINGLE = (1e-15, 1e15)  # the largest k(x, x) that float32 is used for
+MOST_OFF = 0.1  # that an exponent may be off in float32
 LEAST_SINGLE = 1e-4  # a violation that rows in float32 still tell from rounding
 MOST_REFRESHES = 60
 RISE = 1e-13  # of the dual: less is rounding
@@ -83,8 +84,16 @@ class Pool:
         self.n, self.cache_bytes, self._is_gaussian = n, cache_bytes, isinstance(kernel, Gaussian)
         self.keeps_rows = is_shared or rows.points.shape[1] > CHEAP
         largest = float(rows.sizes(rows.points).max(initial=0.0)) ** 2
-        self.is_single = SINGLE[0] < largest < SINGLE[1]
+        self.is_single = SINGLE[0] < largest < SINGLE[1] and not self._is_far
         self._pool: object | None = None
+
+    @property
+    def _is_far(self) -> bool:
+        """Whether a Gaussian of rows so far from 0 has no digits in float32."""
+        if not self._is_gaussian or self._points is None:
+            return False
+        square = float(np.einsum("ij,ij->i", self._points, self._points).max(initial=0.0))
+        return not square * (min(self._points.shape[1], DEPTH) + 8) * SHORT_UNIT < MOST_OFF
 
     def widened(self) -> Pool:
         """The same rows in float64; others that share this pool keep theirs."""
