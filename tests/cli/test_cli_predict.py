@@ -177,6 +177,19 @@ def test_an_output_that_cannot_be_written_is_refused_before_a_row_is_read(cli, d
     assert not Path("p.csv").exists()
 
 
+def test_predictions_beyond_float64_are_named(cli, saved, data):
+    """They are written as inf, which Python and NumPy read."""
+    (data.parent / "far.csv").write_text("a,b\n1,2\n1e308,-1e308\n1e308,-1e308\n")
+    for options in ([], ["--interval", "0.9"]):
+        result = cli("predict", saved / "model.certifit", "far.csv", "-o", "p.csv", *options)
+        assert result.exit_code == 0 and "Warning: invalid" not in result.stderr
+        assert (
+            "Warning: 2 predictions beyond the range of float64, written as inf, the first at line 3" in result.stderr
+        )
+        assert np.isinf(read("p.csv")[1][:, 0]).tolist() == [False, True, True]
+        assert cli("predict", saved / "model.certifit", "far.csv", "-o", "p.csv", *options, "-q").stderr == ""
+
+
 def test_columns_are_kept_in_front_of_predictions(cli, saved, data):
     rows = data.read_text().splitlines()
     text = "id,a,b\n" + "".join(f"00{k},{','.join(row.split(',')[:2])}\n" for k, row in enumerate(rows[1:6]))

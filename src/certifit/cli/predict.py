@@ -166,10 +166,20 @@ def predict(
             display.step("fitting without each fold")
             between = _fold_intervals(fitted, seen, interval, display)
         display.step("predicting")
+        infinite: list[tuple[int, int]] = []
         predicted = (
-            _labels(fitted, source, proba, least) if is_of_classes(fitted) else _numbers_of(fitted, source, between)
+            _labels(fitted, source, proba, least)
+            if is_of_classes(fitted)
+            else _numbers_of(fitted, source, between, infinite)
         )
         n_rows = _write(*with_kept(predicted, beside_rows, kept), out)
+    if infinite and not quiet:
+        many = plural(sum(n_rows_of_run for _, n_rows_of_run in infinite), "prediction")
+        where = getattr(source, "place", "row {}".format)(min(infinite)[0])
+        say(
+            f"Warning: {many} beyond the range of float64, written as inf, the first at {where}: the model is far from "
+            "the rows of its fit there."
+        )
     if source.skipped and not quiet:
         say(f"Skipped {plural(source.skipped, 'bad row')}: they have no prediction.")
     if out != "-" and not quiet:
@@ -322,8 +332,12 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
     return lambda rows, **options: intervals.at(rows, level, **options)
 
 
-def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
-    """Predictions, with their intervals where wanted."""
+def _numbers_of(fitted: Any, source: Any, between: Between | None, infinite: list[tuple[int, int]]) -> Predicted:
+    """Predictions, with their intervals where wanted.
+
+    infinite: takes the first row of a run whose prediction is infinite, and how many are.
+    """
+    import numpy as np
     import pyarrow as pa
 
     from certifit.data.source import block_rows
@@ -334,10 +348,14 @@ def _numbers_of(fitted: Any, source: Any, between: Between | None) -> Predicted:
     schema = pa.schema([(name, pa.float64()) for name in names])
 
     def of(run: Any) -> Any:
-        columns = [predict_block(fitted, source, run.X, run.first_row, run.offset)]
-        if between is not None:
-            rows, options = with_offset(source, run.X, run.offset)
-            columns += list(between(rows, **options).T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            columns = [predict_block(fitted, source, run.X, run.first_row, run.offset)]
+            if between is not None:
+                rows, options = with_offset(source, run.X, run.offset)
+                columns += list(between(rows, **options).T)
+        beyond = np.flatnonzero(~np.isfinite(columns[0]))
+        if len(beyond):
+            infinite.append((run.first_row + int(beyond[0]), len(beyond)))
         return record_batch(columns, schema)
 
     if between is not None:
