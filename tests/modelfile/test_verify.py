@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from forge import dumps, hexed, metadata, refuse, seal, split, with_text
 from samples import EVERY, NAMES, samples
+from sklearn.base import clone
 
 import certifit as cf
 from certifit.modelfile import ModelFileError, Verification
@@ -95,6 +96,40 @@ def test_other_weights_are_said():
     assert not result
     assert result.reasons[0].endswith(f"the weights sum to 24, the model saw {weight.sum():g}.")
     assert not cf.verify(model, X, y, weight[::-1])
+
+
+WEIGHED = [
+    cf.AdaBoostClassifier(3),
+    cf.BaggingClassifier(cf.DecisionTreeClassifier(max_depth=2), 3),
+    cf.Calibrated(cf.LinearSVC(), cv=2),
+    cf.DecisionTreeClassifier(max_depth=2),
+    cf.DecisionTreeRegressor(max_depth=2),
+    cf.GaussianDiscriminant(),
+    cf.GradientBoostingClassifier(3),
+    cf.GradientBoostingRegressor(3),
+    cf.LogisticRegression(0.1),
+    cf.MLPClassifier((2,), max_iter=200),
+    cf.MLPRegressor((2,), max_iter=200),
+    cf.RandomForestClassifier(3),
+    cf.RandomForestRegressor(3),
+    cf.Ridge(0.1),
+    cf.SVC(),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", WEIGHED, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("is_class_weighed", [True, False])
+def test_rows_of_weight_0_are_no_other_data(model, is_class_weighed):
+    """Nor is a class that has only such rows."""
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(24, 2)), np.arange(24) % 2, rng.choice([1.0, 2.0], size=24)
+    weight[[3, 8, 11]] = 0
+    y[3] = 1 if is_class_weighed else 2
+    model = clone(model).fit(X, y, sample_weight=weight)
+    result = cf.verify(model, X, y, weight)
+    assert not any("not the data" in reason for reason in result.reasons)
+    assert bool(result) == model.certificate_.holds
 
 
 def test_the_order_of_rows_does_not_matter():

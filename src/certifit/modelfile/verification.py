@@ -206,7 +206,13 @@ def _labelled_rows(run: Block) -> tuple[int, float]:
     return n_rows, float(n_rows if run.weight is None else run.weight[has_class].sum())
 
 
-_COUNTS = {"all": _all_rows, "weighted": _weighted_rows, "labelled": _labelled_rows}
+def _counted_rows(run: Block) -> tuple[int, float]:
+    weight = np.ones(run.n_rows) if run.weight is None else np.asarray(run.weight)
+    is_counted = (np.asarray(run.y) >= 0) & (weight > 0)
+    return int(is_counted.sum()), float(weight[is_counted].sum())
+
+
+_COUNTS = {"all": _all_rows, "weighted": _weighted_rows, "labelled": _labelled_rows, "counted": _counted_rows}
 
 
 def _is_derived(model: Model) -> bool:

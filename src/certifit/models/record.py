@@ -180,7 +180,8 @@ class Record:
     told: what the objective says beyond the parameters. named: parameters that may be objects, and that a file can
     hold where they are names. switches: parameters at their defaults unless the file has them. children: the
     attribute that lists the models of which this one is made. counts: which rows the number of rows counts, "all",
-    "weighted" or "labelled". finish: a method that derives further attributes.
+    "weighted", "labelled", or "counted": those with a class and a weight above 0. finish: a method that derives further
+    attributes.
     """
 
     fields: Fields = field(default_factory=dict)

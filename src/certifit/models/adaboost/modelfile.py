@@ -103,5 +103,5 @@ RECORD = LABELLED | Record(
     sizes=(lambda metadata: {"r": metadata["n_rounds"]},),
     checks=(_problems, fault_problems),
     shown=(_show,),
-    counts="labelled",
+    counts="counted",
 )

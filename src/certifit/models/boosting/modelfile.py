@@ -183,7 +183,7 @@ _BOOSTING = Record(
         "categorical_features": categories_setting("trees"),
     },
 )
-CLASSIFIER = LABELLED | _BOOSTING | Record(fields={"data": ROWS}, counts="labelled")
+CLASSIFIER = LABELLED | _BOOSTING | Record(fields={"data": ROWS}, counts="counted")
 REGRESSOR = _BOOSTING | Record(
     fields={**TARGET, "offset": Field(OrNull(TEXT), "offset_name_"), "exposure": Field(OrNull(TEXT), "exposure_name_")},
     counts="weighted",

@@ -91,7 +91,7 @@ def class_codes(model: Any, y: UserTarget, weight: Array | None, is_fitted: bool
     if weight is not None and len(weight) != len(values):
         raise ValueError(f"sample_weight has {len(weight)} entries but y has {len(values)} rows.")
     if is_fitted:
-        return coded(values, known=model.classes_)[1].astype(np.int64)
+        return coded(values, weight, model.classes_)[1].astype(np.int64)
     model.classes_, codes = coded(values, weight)
     return codes.astype(np.int64)
 

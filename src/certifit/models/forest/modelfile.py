@@ -153,5 +153,5 @@ _FOREST = Record(
     shown=(_show,),
     settings={"categorical_features": categories_setting("forest")},
 )
-CLASSIFIER = LABELLED | _FOREST | Record(fields={"data": ROWS}, arrays=_arrays("K"), counts="labelled")
+CLASSIFIER = LABELLED | _FOREST | Record(fields={"data": ROWS}, arrays=_arrays("K"), counts="counted")
 REGRESSOR = _FOREST | Record(fields=TARGET, arrays=_arrays("1"), counts="weighted")

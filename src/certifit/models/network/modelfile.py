@@ -151,7 +151,13 @@ REGRESSOR = NETWORK | Record(
         "exposure_name_": lambda content: content.metadata.get("exposure"),
         "offset_name_": lambda content: content.metadata.get("offset"),
     },
+    counts="weighted",
 )
 _WORD = CLASS_WEIGHT.fields["class_weight"]
 assert isinstance(_WORD, Field)
-CLASSIFIER = NETWORK | LABELLED | CLASS_WEIGHT | Record(fields={"class_weight": replace(_WORD, is_left_out=True)})
+CLASSIFIER = (
+    NETWORK
+    | LABELLED
+    | CLASS_WEIGHT
+    | Record(fields={"class_weight": replace(_WORD, is_left_out=True)}, counts="counted")
+)

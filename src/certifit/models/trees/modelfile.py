@@ -252,5 +252,5 @@ _TREE = Record(
     shown=(_show,),
     switches=("search", "n_thresholds", "max_nodes", "max_bins"),
 )
-CLASSIFIER = LABELLED | _TREE | Record(fields={"data": ROWS}, arrays=_node_arrays(("t", "K")), counts="labelled")
+CLASSIFIER = LABELLED | _TREE | Record(fields={"data": ROWS}, arrays=_node_arrays(("t", "K")), counts="counted")
 REGRESSOR = _TREE | Record(fields=TARGET, arrays=_node_arrays(("t",)), counts="weighted")
