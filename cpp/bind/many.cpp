@@ -41,6 +41,20 @@ nb::object softmax_py(nb::list x, Vector y, std::optional<Vector> weight, Vector
   return nb::make_tuple(sums.own[0], gradient_of(sums, state.n_scores));
 }
 
+nb::object product_py(nb::list x, std::optional<Vector> weight, Vector scale, Vector shift, double weight_scale,
+                      Matrix weights, Vector intercepts, Matrix ways, Vector levels, size_t block_rows, int threads) {
+  HeldRows held(x);
+  check_rows(held.rows, std::nullopt, weight, block_rows);
+  const ScoreWeights state = checked_weights(held.rows, weights, intercepts);
+  const ScoreWeights direction = checked_weights(held.rows, ways, levels);
+  check_size("ways", direction.n_scores, state.n_scores);
+  const Scaling scaling = checked_scaling(held.rows, scale, shift, 1.0, 0.0, weight_scale);
+  ManySums sums = run(threads, [&](Crew& crew) {
+    return softmax_product(held.rows, data_of(weight), scaling, state, direction, block_rows, crew);
+  });
+  return gradient_of(sums, state.n_scores);
+}
+
 nb::object dual_py(nb::list x, Vector y, std::optional<Vector> weight, Vector scale, Vector shift, double weight_scale,
                    Matrix weights, Vector intercepts, Vector lift, Vector mix, double share, size_t block_rows,
                    int threads) {
@@ -106,6 +120,9 @@ void bind_many(nb::module_& m) {
   m.def("softmax_oracle", softmax_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "shift"_a.noconvert(), "weight_scale"_a, "weights"_a.noconvert(), "intercepts"_a.noconvert(), "block_rows"_a,
         "threads"_a);
+  m.def("softmax_product", product_py, "x"_a, "weight"_a.noconvert().none(), "scale"_a.noconvert(),
+        "shift"_a.noconvert(), "weight_scale"_a, "weights"_a.noconvert(), "intercepts"_a.noconvert(),
+        "ways"_a.noconvert(), "levels"_a.noconvert(), "block_rows"_a, "threads"_a);
   m.def("softmax_dual", dual_py, "x"_a, "y"_a.noconvert(), "weight"_a.noconvert().none(), "scale"_a.noconvert(),
         "shift"_a.noconvert(), "weight_scale"_a, "weights"_a.noconvert(), "intercepts"_a.noconvert(),
         "lift"_a.noconvert(), "mix"_a.noconvert(), "share"_a, "block_rows"_a, "threads"_a);

@@ -63,6 +63,29 @@ class Loss {
   Chances p_;
 };
 
+// The slopes of w p_k (q_k - p'q), where the scores q of the direction stand in the panels behind those of the point.
+class Product {
+ public:
+  explicit Product(size_t n_classes) : n_classes_(n_classes), p_(n_classes) {}
+  size_t n_slopes() const { return n_classes_; }
+  size_t n_sums() const { return 0; }
+
+  void operator()(size_t, double weight, size_t k, const Panels& scores, Panels& slopes, std::vector<double>&) {
+    p_.read(scores, 0, k, nullptr);
+    const size_t behind = slopes.n_panels;
+    double mean = 0;
+    for (size_t c = 0; c < n_classes_; ++c) mean += p_.values[c] * scores.at(behind + c / lanes, k)[c % lanes];
+    for (size_t q = 0; q < slopes.n_panels; ++q) {
+      const Vec about = load(scores.at(behind + q, k)) - broadcast(mean);
+      store(slopes.at(q, k), load(&p_.values[q * lanes]) * about * broadcast(weight));
+    }
+  }
+
+ private:
+  size_t n_classes_;
+  Chances p_;
+};
+
 class Dual {
  public:
   Dual(const double* y, size_t n_classes, const Mixture& mixture)
@@ -111,6 +134,12 @@ class Dual {
 ManySums softmax(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
                  const ScoreWeights& state, size_t block_rows, Crew& crew) {
   return many_scores(rows, weight, scaling, {&state, 1}, Loss(y, state.n_scores), block_rows, crew);
+}
+
+ManySums softmax_product(const Rows& rows, const double* weight, const Scaling& scaling, const ScoreWeights& state,
+                         const ScoreWeights& direction, size_t block_rows, Crew& crew) {
+  const ScoreWeights sets[2] = {state, direction};
+  return many_scores(rows, weight, scaling, sets, Product(state.n_scores), block_rows, crew);
 }
 
 ManySums softmax_dual(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,

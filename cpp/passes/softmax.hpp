@@ -9,6 +9,10 @@ namespace certifit {
 ManySums softmax(const Rows& rows, const double* y, const double* weight, const Scaling& scaling,
                  const ScoreWeights& state, size_t block_rows, Crew& crew);
 
+// gradient: sum_i w_i (x_i, 1) (p_i (q_i - p_i'q_i))', q_i the scores of `direction`: the Hessian times a direction.
+ManySums softmax_product(const Rows& rows, const double* weight, const Scaling& scaling, const ScoreWeights& state,
+                         const ScoreWeights& direction, size_t block_rows, Crew& crew);
+
 // A point of the dual: q_i = (1 - share) p'_i + share mix, where p' are the chances after `lift` is added to the
 // scores.
 struct Mixture {

@@ -70,6 +70,17 @@ def test_the_pairs_are_the_parts_of_the_hessian(core, rng, is_sparse):
         np.testing.assert_allclose(own, expected, rtol=1e-11, atol=1e-11)
 
 
+@CLASSES
+@CASES
+def test_a_product_is_that_of_the_hessian_and_a_direction(core, rng, n_classes, is_sparse):
+    rows = Rows(rng, n_classes, is_sparse)
+    ways, levels = rng.normal(size=rows.coef.shape), rng.normal(size=n_classes)
+    p, q = rows.chances(), rows.ones @ np.vstack([ways, levels])
+    slopes = rows.weight[:, None] * p * (q - (p * q).sum(axis=1, keepdims=True))
+    found = rows.call(core.softmax_product, ways, levels, with_y=False)
+    np.testing.assert_allclose(found, rows.ones.T @ slopes, rtol=1e-10, atol=1e-10)
+
+
 @CASES
 def test_a_dual_point_has_the_divergence_and_moments_of_its_mixture(core, rng, is_sparse):
     rows = Rows(rng, 5, is_sparse)
@@ -121,6 +132,7 @@ def test_any_number_of_threads_gives_the_same_bits(core, rng, is_sparse):
     calls = [
         lambda: rows.call(core.softmax_oracle)[1],
         lambda: rows.call(core.softmax_pairs, with_y=False),
+        lambda: rows.call(core.softmax_product, rows.coef, lift, with_y=False),
         lambda: rows.call(core.softmax_dual, lift, np.full(10, 0.1), 0.1)[1],
     ]
     one = [f().tobytes() for f in calls]

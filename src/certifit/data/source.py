@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns, Csr, Dense
+from certifit.data.columns import Array, Columns, Csr, Dense, is_sparse
 from certifit.data.parts import Arrays, PartPlan, Parts, local_parts
 from certifit.data.picked import FEW_ROWS, PickedTable, rows_where
 from certifit.data.roles import Roles
@@ -459,7 +459,7 @@ def _expanded(X: Any) -> Any:
 def _sparse(stretch: Block) -> Block:
     """Columns of a table of which some are mostly zero as one CSR array; other rows as they are."""
     X = stretch.X
-    if not isinstance(X, Columns) or not any(isinstance(part, Csr) for part in X.segments):
+    if not isinstance(X, Columns) or not is_sparse(X):
         return stretch
     parts = [part.rows if isinstance(part, Csr) else sp.csr_array(part.dense(X.shape[0])) for part in X.segments]
     return replace(stretch, X=sp.csr_array(sp.hstack(parts, format="csr")))

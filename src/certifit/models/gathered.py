@@ -37,6 +37,8 @@ class GatheredRows:
             return None
         if block.y is None:
             raise ValueError("The rows carry no labels.")
+        if 8 * block.n_rows * source.n_features > MOST_BYTES:  # sparse rows are gathered as they are
+            return None
         X = dense_rows(block.X)
         if not np.isfinite(X).all():
             refuse_nonfinite(source)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns, Csr, dense_rows
+from certifit.data.columns import Array, Codes, Columns, dense_rows, is_sparse
 from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.runtime import check_memory, core, n_threads
@@ -245,7 +245,7 @@ def cell_counts(source: Source, cells: Cells, threshold: float | None = None) ->
     """Sums of x, or of (x > threshold), by cell: one pass."""
     _check_table(source, cells, 1)
     first = source.first_block()
-    if threshold is not None and threshold < 0 and _is_sparse(first):
+    if threshold is not None and threshold < 0 and is_sparse(first.X):
         raise ValueError(f"binarize must be >= 0 for sparse X, or all that is not stored counts. Got {threshold}.")
     if sp.issparse(first.X):
         # A block's sums are cells x columns, however few entries its rows have: blocks of more rows for more sums.
@@ -329,12 +329,6 @@ def refuse_overflow(source: Source, *sums: Array) -> None:
         return
     refuse_nonfinite(source)
     raise ValueError("Sums of X leave the range of float64. Divide X by a large number.")
-
-
-def _is_sparse(block: Block) -> bool:
-    X = block.X
-    parts = X.segments if isinstance(X, Columns) else ()
-    return bool(sp.issparse(X)) or any(isinstance(part, Csr) for part in parts)
 
 
 def _thin_columns(block: Block) -> Array:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns, Csr
+from certifit.data.columns import Array, Columns, Csr, is_sparse
 from certifit.data.source import Block, Source, Statistic
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling
@@ -161,7 +161,7 @@ def _diagonal_of_stretch(stretch: Block, scaling: Scaling, curvatures: Array, bl
 
 def _reach_of_stretch(stretch: Block, weights: Array) -> RowReach:
     X, counted = stretch.X, slice(None) if stretch.weight is None else stretch.weight > 0
-    if isinstance(X, Columns) and any(isinstance(part, Csr) for part in X.segments):
+    if isinstance(X, Columns) and is_sparse(X):
         entries, sizes = _reach_of_table(X, weights)
     elif is_thin(stretch):
         entries, sizes = int(np.diff(X.indptr).max(initial=0)), _sizes(X, weights)

@@ -80,6 +80,12 @@ def pairs(source: Source, scaling: Scaling, point: Array) -> Array:
     return np.asarray(total)
 
 
+def product(source: Source, scaling: Scaling, point: Array, direction: Array) -> Array:
+    """sum_i w_i (x_i, 1) (p_i (q_i - p_i'q_i))', q_i the scores of the direction: the Hessian times it, in one pass."""
+    (total,) = _summed(source, partial(_product_of_stretch, scaling=scaling, point=point, direction=direction))
+    return np.asarray(total)
+
+
 def dual(source: Source, scaling: Scaling, point: Array, mixture: Mixture) -> tuple[float, Array, Array]:
     """sum_i w_i KL(q_i, p_i), sum_i w_i (x_i, 1)(q_i - e_y)', and the curvature by the lift: one pass."""
     divergence, moments, curvature = _summed(
@@ -128,6 +134,12 @@ def _loss_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows:
     return Sums(
         core.softmax_oracle(stretch.rows, stretch.y, stretch.weight, *units, *_parts(point), block_rows, n_threads())
     )
+
+
+def _product_of_stretch(stretch: Block, scaling: Scaling, point: Array, direction: Array, block_rows: int) -> Sums:
+    s = scaling
+    where = (s.scale, s.shift, s.weight_scale, *_parts(point), *_parts(direction))
+    return Sums((core.softmax_product(stretch.rows, stretch.weight, *where, block_rows, n_threads()),))
 
 
 def _pairs_of_stretch(stretch: Block, scaling: Scaling, point: Array, block_rows: int) -> Sums:

@@ -13,9 +13,12 @@ from certifit.data.columns import Codes, Columns, Csr, Dense
 from certifit.data.source import Memory
 from certifit.mathematics.losses.poisson_gamma_tweedie import GammaLog, PoissonLog
 from certifit.mathematics.losses.scores import Logistic
+from certifit.models.gathered import GatheredRows
 from certifit.models.glm import newton
 from certifit.models.glm.certificate import certify
 from certifit.models.glm.newton import WideProblem
+from certifit.models.glm.softmax_solver import WideSoftmax
+from certifit.models.glm.softmax_task import SoftmaxTask
 from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.task import Strengths
 from certifit.runtime import threads
@@ -127,3 +130,34 @@ def test_reach_of_rows_of_a_table(rng):
     sizes = np.abs(table.toarray() * scale) @ np.abs(weights) + np.abs(shift) @ np.abs(weights)
     assert np.isclose(reach.size, sizes.max(), rtol=1e-12)
     assert reach.n_entries >= 2 * 2 + np.diff(X.indptr).max() + 1
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_products_of_several_classes_are_those_of_the_hessian(rng, fit_intercept):
+    X, y = text(rng, 300, 20), rng.integers(0, 4, 300).astype(float)
+    task = SoftmaxTask(Memory(X, y), 4, 0.01, fit_intercept)
+    problem, point = WideSoftmax(task), rng.normal(size=84) / 5
+    at, way = problem.evaluate(point), rng.normal(size=(21, 4))
+    way -= way.mean(axis=1, keepdims=True)  # a Hessian curves along what classes have in common too, by its own rule
+    way[-1] *= fit_intercept
+    whole = task.curvature(point).reshape(84, 84) @ way.ravel()
+    whole[-4:] *= fit_intercept
+    np.testing.assert_allclose(problem.product(at, way.ravel()), whole, rtol=1e-10, atol=1e-12)
+
+
+def test_several_classes_of_more_words_than_texts_are_fitted_as_they_are_stored(rng, monkeypatch):
+    """Rows of words were expanded, and a factor of all their columns was made: minutes and gigabytes."""
+    X = text(rng, 400, 4000)
+    y = (X @ rng.normal(size=(4000, 3)) + rng.normal(size=(400, 3))).argmax(axis=1)
+    monkeypatch.setattr("certifit.models.glm.softmax_solver.GatheredRows.of", lambda source: pytest.fail("expanded"))
+    model = cf.LogisticRegression(alpha=0.01).fit(X, y)
+    assert model.certificate_.holds
+    theirs = LogisticRegression(C=1 / (0.01 * 400), tol=1e-9, max_iter=5000).fit(sp.csr_matrix(X), y)
+    np.testing.assert_allclose(model.coef_ - model.coef_.mean(axis=0), theirs.coef_, rtol=1e-3, atol=1e-4)
+
+
+def test_rows_that_would_be_too_many_numbers_are_not_expanded(rng, monkeypatch):
+    X, y = text(rng, 100, 500), rng.integers(0, 3, 100).astype(float)
+    assert GatheredRows.of(Memory(X, y)) is not None
+    monkeypatch.setattr("certifit.models.gathered.MOST_BYTES", 8 * 100 * 500 - 1)
+    assert GatheredRows.of(Memory(X, y)) is None

@@ -291,11 +291,33 @@ GAP_SHARE = 0.5  # of the tolerance that is asked of the estimated gap: the cert
 
 @dataclass(frozen=True)
 class Curved:
-    """The objective at a point, with the curvatures of the rows."""
+    """The objective at a point, with what products with its Hessian need: the curvatures of the rows, or the point."""
 
     value: float
     gradient: Array
     curvatures: Array
+
+
+class HasProducts(Protocol):
+    """A function of very many weights: value, gradient, and products with the Hessian instead of the Hessian."""
+
+    def start(self) -> Array:
+        """Where the steps begin."""
+
+    def evaluate(self, point: Array) -> Curved:
+        """One pass."""
+
+    def product(self, at: Curved, direction: Array) -> Array:
+        """The Hessian times a direction: one pass."""
+
+    def diagonal(self, at: Curved) -> Array:
+        """Of the Hessian, about; 1 where nothing curves."""
+
+    def gap(self, at: Curved, units: Array) -> float:
+        """About how far the objective is above its smallest value; units: the diagonal."""
+
+    def finished(self, point: Array, at: Curved) -> Array:
+        """The last point, made ready for a proof."""
 
 
 class WideProblem:
@@ -305,6 +327,10 @@ class WideProblem:
         self.task = task
         self.free = np.ones(task.size)  # 0 where nothing moves
         self.free[-1] = float(task.fit_intercept)
+
+    def start(self) -> Array:
+        """No weights."""
+        return self.task.start()
 
     def evaluate(self, point: Array) -> Curved:
         """One pass."""
@@ -334,14 +360,36 @@ class WideProblem:
         with np.errstate(over="ignore"):
             return float(np.sum(np.square(at.gradient) / strength)) / 2
 
+    def finished(self, point: Array, at: Curved) -> Array:
+        """With the intercept at its own floor: a proof by duality is as good as the slopes' sum is near 0."""
+        for _ in range(INTERCEPT_STEPS if self.task.fit_intercept else 0):
+            curvature = float(at.curvatures.sum()) / self.task.sum_weight
+            if not curvature > 0 or abs(at.gradient[-1]) <= INTERCEPT_FLOOR * curvature:
+                break
+            trial = point.copy()
+            trial[-1] -= at.gradient[-1] / curvature
+            tried = self.evaluate(trial)
+            if not abs(tried.gradient[-1]) < abs(at.gradient[-1]):
+                break
+            point, at = trial, tried
+        return point
+
 
 @one_blas_thread
 def solve_by_products(task: GlmTask, tol: float, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     """The minimiser of a smooth task, until the gap is within the tolerance."""
-    problem, steps = WideProblem(task), Steps()
-    point = task.start()
+    steps = Steps()
+    point = descend_by_products(WideProblem(task), tol, max_iter, steps, step_tol)
+    return Run(task.to_state(point), steps.rows, steps.reason)
+
+
+def descend_by_products(
+    problem: HasProducts, tol: float, max_iter: int, steps: Steps, step_tol: float = 0.0, start: Array | None = None
+) -> Array:
+    """Newton's method whose steps are found by conjugate gradients, until the gap is within the tolerance."""
+    point = problem.start() if start is None else start
     at = problem.evaluate(point)
-    first, units, known = np.inf, np.ones(task.size), np.inf
+    first, units, known = np.inf, np.ones(len(point)), np.inf
     while len(steps.rows) < max_iter and not steps.is_over:
         if not at.value > STALE * known:
             units, known = problem.diagonal(at), at.value
@@ -361,25 +409,10 @@ def solve_by_products(task: GlmTask, tol: float, max_iter: int, step_tol: float 
         point, at = lower
         if length < step_tol:
             break
-    return Run(task.to_state(_best_intercept(problem, point, at)), steps.rows, steps.reason)
+    return problem.finished(point, at)
 
 
-def _best_intercept(problem: WideProblem, point: Array, at: Curved) -> Array:
-    """The point with the intercept at its own floor: a proof by duality is as good as the slopes' sum is near 0."""
-    for _ in range(INTERCEPT_STEPS if problem.task.fit_intercept else 0):
-        curvature = float(at.curvatures.sum()) / problem.task.sum_weight
-        if not curvature > 0 or abs(at.gradient[-1]) <= INTERCEPT_FLOOR * curvature:
-            break
-        trial = point.copy()
-        trial[-1] -= at.gradient[-1] / curvature
-        tried = problem.evaluate(trial)
-        if not abs(tried.gradient[-1]) < abs(at.gradient[-1]):
-            break
-        point, at = trial, tried
-    return point
-
-
-def _newton_step(problem: WideProblem, at: Curved, units: Array, enough: float) -> Array:
+def _newton_step(problem: HasProducts, at: Curved, units: Array, enough: float) -> Array:
     """Conjugate gradients on H s = g from s = 0, until the residual is enough in the norm of the preconditioner."""
     step, rest = np.zeros_like(at.gradient), at.gradient.copy()
     ready = rest / units
@@ -399,7 +432,7 @@ def _newton_step(problem: WideProblem, at: Curved, units: Array, enough: float) 
     return step if step.any() else at.gradient / units
 
 
-def _lower_by_products(problem: WideProblem, point: Array, at: Curved, step: Array) -> tuple[Array, Curved] | None:
+def _lower_by_products(problem: HasProducts, point: Array, at: Curved, step: Array) -> tuple[Array, Curved] | None:
     """The first of point - step, point - step/2, ... that lowers the objective enough; None where none does."""
     decrement, length = float(at.gradient @ step), 1.0
     while length >= SHORTEST:

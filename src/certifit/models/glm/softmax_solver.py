@@ -1,33 +1,45 @@
-"""L-BFGS for softmax regression, in the units of the columns' own matrix; Newton's method where it is small.
+"""L-BFGS for softmax regression, in the units of the columns' own matrix; Newton's method where the Hessian is small.
 
 The Hessian at equal chances is (1/K) (I - 11'/K) x (X'X / n) + alpha I. Steps start from its inverse,
 
     M = (1 - 1/K) / K (x, 1)'(x, 1) / n + alpha I,   one factor for all classes,
 
 and are corrected by the last changes of the gradient, so columns of unlike size and correlated ones cost no steps.
+Of more columns, such as words, products with the Hessian take the place of M: Newton steps by conjugate gradients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from certifit.data.columns import Array
+from certifit.data.columns import Array, is_sparse
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
-from certifit.models.gathered import GatheredRows, is_wide
-from certifit.models.glm.newton import ARMIJO, NOISE, Chord, descend, first_lower, length, patience, sampled_rows
+from certifit.models.gathered import GatheredRows, is_wide, row_count
+from certifit.models.glm.newton import (
+    ARMIJO,
+    NOISE,
+    Chord,
+    Curved,
+    descend,
+    descend_by_products,
+    first_lower,
+    length,
+    patience,
+    sampled_rows,
+)
 from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
-from certifit.models.glm.task import Evaluated
 from certifit.runtime import one_blas_thread
 from certifit.statistics.factor import Curvature, hold_intercepts
 from certifit.statistics.moments import mean_squares
-from certifit.statistics.softmax import columns_matrix
+from certifit.statistics.softmax import columns_matrix, product
 
 CHANGES = 30  # of the gradient that are remembered
-MOST_COLUMNS = 1500  # of a matrix of columns that is worth its cost; beyond, its diagonal
+MOST_COLUMNS = 1500  # of a matrix of columns that is worth its cost
 ROWS_A_COLUMN = 20  # of the sample that the matrix is made of
 SMALL = 1500  # entries of a point for which Hessians are cheap
 ROUGH = 1e-4  # relative decrement at which Newton's method takes over
@@ -45,7 +57,9 @@ def solve(task: SoftmaxTask, tol: float, max_iter: int, step_tol: float = 0.0) -
         with unreported():
             start = rotated_start(task)
     point = task.start() if start is None else start
-    if task.size > SMALL:
+    if task.shape[0] > MOST_COLUMNS:
+        point = descend_by_products(WideSoftmax(task), tol, max_iter, steps, step_tol, point)
+    elif task.size > SMALL:
         point = _by_gradients(task, point, tol, max_iter, steps, step_tol=step_tol)
     else:
         point = _by_gradients(task, point, tol, min(max_iter, MOST_ROUGH), steps, ROUGH)
@@ -68,7 +82,7 @@ def _by_gradients(
     while len(steps.rows) < max_iter and not steps.is_over:
         step = chord.solve(at.gradient)
         decrement = max(float(at.gradient @ step), 0.0)
-        gap = gap_estimate(task, at, decrement)
+        gap = gap_estimate(task, at.gradient, decrement)
         steps.add(at.value, gap, gradient_norm=length(at.gradient), step=length(step))
         is_done = decrement <= rough * at.value if rough else gap <= SHARE * tol * at.value
         if is_done or decrement <= NOISE * at.value:
@@ -84,14 +98,58 @@ def _by_gradients(
     return point
 
 
-def gap_estimate(task: SoftmaxTask, at: Evaluated, decrement: float) -> float:
+class WideSoftmax:
+    """A softmax regression of very many columns: value, gradient, products with the Hessian."""
+
+    def __init__(self, task: SoftmaxTask) -> None:
+        self.task = task
+
+    def start(self) -> Array:
+        """No weights; the intercepts of the classes' shares."""
+        return self.task.start()
+
+    def evaluate(self, point: Array) -> Curved:
+        """One pass."""
+        at = self.task.evaluate(point)
+        return Curved(at.value, at.gradient, point)
+
+    def product(self, at: Curved, direction: Array) -> Array:
+        """The Hessian times a direction: one pass."""
+        task, shape = self.task, self.task.shape
+        total = product(task.source, task.scaling, at.curvatures.reshape(shape), direction.reshape(shape))
+        along: Array = total.ravel() / task.sum_weight + task.pulls * direction
+        if not task.fit_intercept:
+            along[-task.n_classes :] = 0.0
+        return along
+
+    def diagonal(self, at: Curved) -> Array:
+        """Of the Hessian where all chances are the classes' shares; 1 where nothing curves."""
+        shares, l2 = self.task.shares, self.task.l2[:, None]
+        entries = self._squares[:, None] * (shares * (1 - shares)) + l2
+        return np.where(entries > 0, entries, 1.0).ravel()
+
+    @cached_property
+    def _squares(self) -> Array:
+        return np.append(mean_squares(self.task.source, self.task.scaling), 1.0)
+
+    def gap(self, at: Curved, units: Array) -> float:
+        """What the duality gap is about; half the decrement by the diagonal where a column has no penalty."""
+        with np.errstate(over="ignore"):
+            return gap_estimate(self.task, at.gradient, float(np.sum(np.square(at.gradient) / units)))
+
+    def finished(self, point: Array, at: Curved) -> Array:
+        """The point: the proof finds the intercepts of its own."""
+        return point
+
+
+def gap_estimate(task: SoftmaxTask, gradient: Array, decrement: float) -> float:
     """|gradient|^2 / (2 alpha), what the duality gap is once the intercepts are best; half the decrement without.
 
     In the units of large columns a penalty may be 0 to float64: it counts as none.
     """
     if not (task.l2[:-1] > 0).all():
         return decrement / 2
-    squares = np.square(at.gradient.reshape(task.shape))
+    squares = np.square(gradient.reshape(task.shape))
     with np.errstate(over="ignore"):
         columns = float(np.sum(squares[:-1].sum(axis=1) / task.l2[:-1])) / 2
     shares = task.shares
@@ -100,13 +158,8 @@ def gap_estimate(task: SoftmaxTask, at: Evaluated, decrement: float) -> float:
 
 
 def _first_inverse(task: SoftmaxTask) -> Callable[[Array], Array]:
-    """M^-1 of every class, or where there are many columns the inverse of its diagonal."""
-    often = (1 - 1 / task.n_classes) / task.n_classes
-    if task.shape[0] > MOST_COLUMNS:
-        diagonal = often * np.append(mean_squares(task.source, task.scaling), 1.0) + task.l2
-        units = np.where(diagonal > 0, diagonal, 1.0)[:, None]
-        return lambda gradient: (gradient.reshape(task.shape) / units).ravel()
-    matrix = often * _columns_matrix(task)
+    """M^-1 of every class."""
+    matrix = (1 - 1 / task.n_classes) / task.n_classes * _columns_matrix(task)
     matrix[np.diag_indices(len(matrix))] += task.l2
     if not task.fit_intercept:
         hold_intercepts(matrix, 1)
@@ -129,6 +182,7 @@ def _columns_matrix(task: SoftmaxTask) -> Array:
 # Paths of squares on rows that can be held, rotated into their span (models/glm/softmax_folds.py). A fit of a few rows
 # takes less time as products of matrices than as passes of the task over a source.
 
+MOST_TERMS = 5e9  # of the products of all rows, up to which their span is found sooner than products with a Hessian
 FEW = 400  # entries of a point for which a Hessian is cheap
 DONE, ROUNDING = 1e-14, 1e-16  # a fit ends where its decrement is so small, of the objective or at all
 SHORTEST = 1e-12  # of a step
@@ -138,9 +192,11 @@ FALLING = np.array([1e3, 1e2, 1e1, 1.0])  # times alpha: each fit begins at the 
 
 @one_blas_thread
 def rotated_start(task: SoftmaxTask) -> Array | None:
-    """The point of a fit with more columns than rows, but for roundings; None where the rows cannot be held."""
+    """The point of a fit with more columns than rows, but for roundings; None where steps by products cost less."""
     is_plain = task.is_smooth and task.alpha > 0 and bool((task.strengths.factors == 1).all())
-    rows = GatheredRows.of(task.source) if is_plain and task.strengths.l1_ratio == 0 else None
+    is_plain = is_plain and task.strengths.l1_ratio == 0 and not is_sparse(task.source.first_block().X)
+    is_quick = row_count(task.source) ** 2 * task.source.n_features <= MOST_TERMS
+    rows = GatheredRows.of(task.source) if is_plain and is_quick else None
     if rows is None:
         return None
     trained = rows.weight > 0
