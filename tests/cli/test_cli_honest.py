@@ -31,6 +31,33 @@ def test_a_constant_target_is_refused(cli, rows, value, options):
     assert not (path.parent / "out").exists()
 
 
+def test_a_target_that_varies_by_roundings_is_not_said_to_be_constant(cli, rows):
+    path, columns = rows
+    write(path, columns | {"y": 1e15 + np.arange(120) % 2})
+    result = cli("fit", path, "-t", "y", "-o", "out", "--model", "linear")
+    assert result.exit_code == 2 and "varies so little beside its size" in words(result)
+    assert "in every row" not in words(result)
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "said"),
+    [
+        ({"y": [1.0] + 119 * [0.0]}, [], "The targets are equal in all rows that are fitted, such as those of a fold"),
+        (
+            {"y": 40 * [0.0, 1.0, 2.0], "o": [800.0] + 119 * [0.0]},
+            ["--offset", "o"],
+            "an offset, an exposure or a target",
+        ),
+    ],
+)
+def test_a_fit_of_counts_that_cannot_start_says_why(cli, rows, changed, options, said):
+    """The targets were said to be too large."""
+    path, columns = rows
+    write(path, columns | changed)
+    result = cli("fit", path, "-t", "y", "-o", "out", "--task", "counts", "--model", "poisson", "--cv", "3", *options)
+    assert result.exit_code == 2 and said in words(result) and "targets are too large" not in words(result)
+
+
 @pytest.mark.parametrize("task", ["quantity", "counts", "classes"])
 def test_another_unit_changes_neither_winner_nor_penalty_nor_predictions(cli, rows, task):
     path, columns = rows

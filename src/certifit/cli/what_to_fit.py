@@ -216,7 +216,12 @@ def _printed_sentence(asked: Any, source: Any) -> str:
 def refuse_constant(model: Any) -> None:
     """Refuse the fit of a numeric target that does not vary: all of it would be rounding."""
     mean, spread = model.data_["target_mean"], model.data_["target_sd"]
-    if spread <= NO_SPREAD * abs(mean):
+    if 0 < spread <= NO_SPREAD * abs(mean):
+        raise ValueError(
+            f"Column {model.target_name_!r} varies so little beside its size that all of a fit would be rounding. "
+            "Subtract a typical value from it, and fit what is left."
+        )
+    if spread == 0:
         n_rows = model.encoder_.survey_.n_rows  # without rows of weight 0
         raise ValueError(constant_target(model.target_name_, mean, n_rows))
 

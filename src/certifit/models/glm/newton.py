@@ -122,6 +122,24 @@ def solve(task: GlmTask, max_iter: int, step_tol: float = 0.0) -> Run[Weights]:
     return Run(task.to_state(point), steps.rows, steps.reason)
 
 
+def _why_no_start(task: Descends, point: Array) -> str:
+    """Why the objective is infinite at the start, in words."""
+    if not np.isfinite(point).all():
+        return (
+            "The targets are equal in all rows that are fitted, such as those of a fold, and the intercept that suits "
+            "them best is infinite. Use fewer folds, or more rows with other targets."
+        )
+    if isinstance(task, GlmTask) and task.source.view.has_offset:
+        return (
+            "The objective exceeds the largest float64 where the fit starts: an offset, an exposure or a target is too "
+            "large or too small. Look for rows with such numbers."
+        )
+    return (
+        "The objective exceeds the largest float64 where the fit starts: the targets are too large. Divide them by a "
+        "power of ten."
+    )
+
+
 def descend(
     task: Descends,
     point: Array,
@@ -140,10 +158,7 @@ def descend(
         point = task.start()
         at = task.evaluate(point, hessian=True)
         if not np.isfinite(at.value):
-            raise ValueError(
-                "The objective exceeds the largest float64 where the fit starts: the targets are too large. "
-                "Divide them by a power of ten."
-            )
+            raise ValueError(_why_no_start(task, point))
     last, first = np.inf, at.value  # the decrement of the step before; the objective at the start
     slow, falls = 0, True
     while len(steps.rows) < max_iter and not steps.reason:
