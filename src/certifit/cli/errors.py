@@ -119,7 +119,7 @@ class Commands(click.Group):
                     return _fail(ctx, _INTERRUPTED, INTERRUPTED)
                 if os.environ.get("CERTIFIT_DEBUG"):
                     for line in traceback.format_exc().splitlines():
-                        say(line)
+                        click.echo(visible(masked(line)), err=True)  # code, whose names are no options
                 return _fail(ctx, *describe(error))
 
 
