@@ -76,6 +76,34 @@ def test_a_row_far_from_the_others_costs_other_folds_no_digits(
             assert path.train[a, split] == pytest.approx(training, rel=1e-5)
 
 
+@pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1.0])
+def test_a_column_that_is_constant_in_training_rows_alone_has_no_weight_of_rounding(alpha: float) -> None:
+    """1e10, and 1e4 in a row that validates; roots of weights are rounded, and twofold sums have that."""
+    rng = np.random.default_rng(3)
+    X, y, weight = rng.normal(size=(12, 3)), 528 + rng.normal(size=12), rng.integers(1, 4, size=12).astype(float)
+    X[:, 1] = 1e10
+    X[5, 1] = 1e4
+    source = Memory(X, y, weight)
+    path = fold_squares(cf.Ridge(), source, [SPLITS], [{"alpha": alpha}])
+    cells = SPLITS.cells.of(source.block)
+    train = cells != cells[5]
+    refit = cf.Ridge(alpha=alpha).fit(X[train], y[train], weight[train])
+    assert refit.certificate_.holds
+    wanted = weight[~train] @ (y - refit.predict(X))[~train] ** 2
+    assert path.validation[0, cells[5]] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_training_rows_of_constant_columns_have_paths() -> None:
+    """All columns are 0 but in one row: the fit of the others is their mean, whatever the strength."""
+    X, y = np.zeros((12, 2)), np.arange(12.0)
+    X[5] = 1.0
+    source = Memory(X, y)
+    path = fold_squares(cf.Ridge(), source, [SPLITS], [{"alpha": alpha} for alpha in ALPHAS])
+    cells = SPLITS.cells.of(source.block)
+    rows = cells == cells[5]
+    assert path.validation[:, cells[5]] == pytest.approx(np.sum((y[rows] - y[~rows].mean()) ** 2))
+
+
 @pytest.mark.parametrize("n_columns", [3, 35])
 @pytest.mark.parametrize("level", [0.0, 0.1, 1e8])
 @pytest.mark.parametrize("model", [cf.Ridge(), cf.Ridge(standardize=True), cf.Lasso(), cf.KernelRidge(), cf.GLM()])

@@ -22,7 +22,7 @@ from certifit.runtime import check_memory, check_work, core, memory_limit, n_thr
 from certifit.statistics import double_double as dd
 
 NEAR_SHARE = 1e-3  # of a column's squares: squares about its mean below this share lose digits in float64
-FAR_TARGET = 1e-6  # of the target's squares: the same for what is made of it alone
+FAR_SHARE = 1e-6  # the same for ridge, whose condition tells of shares above it, and for spreads of the target
 STILL_SHARE = 2.0**-94  # of a column's squares: squares about its mean below this share are rounding of twofold sums
 CUBE_SECONDS = {
     False: 2e-10,
@@ -185,7 +185,7 @@ class Gram:
     def is_target_far(self) -> bool:
         """Whether the mean of the target is so far from its shift that float64 sums lose digits of its spread."""
         d = self.n_columns
-        return self.low is None and self.target_moments()[1] < FAR_TARGET * self.sums[d + 1, d + 1]
+        return self.low is None and self.target_moments()[1] < FAR_SHARE * self.sums[d + 1, d + 1]
 
     def _about_means(self, at: Array) -> Array:
         """Sums of squares about the means of some columns."""
@@ -222,13 +222,16 @@ class Gram:
         scaling = replace(s, scale=s.scale[columns], shift=s.shift[columns])
         return Gram(self.sums[places], low, scaling, self.n_rows)
 
-    def is_far(self) -> bool:
-        """Whether the mean of a column, or of the target, is so far from its shift that squares lose digits."""
+    def is_far(self, least: float = NEAR_SHARE) -> bool:
+        """Whether the mean of a column, or of the target, is so far from its shift that squares lose digits.
+
+        least: share of the squares about the shift that those about the mean must have.
+        """
         d = self.n_columns
         sums, squares = self.sums[d], self.sums.diagonal()
         about = squares - sums * (sums / self.sum_weight)
         about[d] = squares[d]  # the constant has no shift
-        return bool((about < NEAR_SHARE * squares).any())
+        return bool((about < least * squares).any())
 
     def means(self) -> Array:
         """Means of (columns, target), scaled; 0 for the constant between them."""

@@ -229,7 +229,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         place = labels.index(label)
         return coef - coef[place], intercept - intercept[place]
 
-    is_of_classes = True
+    is_of_classes, is_closed = True, True
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits of all candidates to the training rows of all splits, a path for all of them at once.
@@ -256,7 +256,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
 
     def fold_state(self, weights: FoldWeights) -> ClassState:
         """The fit to one training set."""
-        return ClassState(weights, np.arange(2), 2)
+        return ClassState(weights, np.arange(2), 2, is_closed=self.is_closed)
 
     def training_splits(self, source: Source, splits: Splits) -> Splits:
         """The splits with cells by class, each counted as often as the class's weight on the training set says."""
@@ -339,11 +339,6 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
             return class_scores(columns, self.coef_, self.intercept_)
         z = self._column_scores(columns)
         return np.column_stack([np.zeros(len(z)), z])
-
-    def _chosen(self, block: Block) -> Array:
-        """Of two classes the second where z >= 0, its boundary included."""
-        scores = self.scores(block)
-        return np.asarray(scores[:, 1] >= 0 if len(self.classes_) == 2 else scores.argmax(axis=1), dtype=np.intp)
 
     def _summary_notes(self) -> tuple[str, ...]:
         against, *labels = self.classes_.tolist()

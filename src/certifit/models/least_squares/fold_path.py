@@ -31,7 +31,7 @@ from certifit.runtime import core, n_threads, one_blas_thread, suited_map
 from certifit.statistics import double_double as dd
 from certifit.statistics.cell_sums import Store
 from certifit.statistics.factor import PLAIN_CONDITION
-from certifit.statistics.gram import CellGrams, Gram, Scaling, cell_grams, refuse_no_weight
+from certifit.statistics.gram import FAR_SHARE, CellGrams, Gram, Scaling, cell_grams, refuse_no_weight
 from certifit.statistics.loss_sums import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
 
 
@@ -230,9 +230,10 @@ def fold_path(folds: FoldEquations, alphas: Sequence[float | None], with_rows: b
     for split in range(folds.n_splits):
         grams = folds.pair(split)
         told = telling_spreads(folds, split, grams)
-        if folds.fit_intercept and grams[0].is_target_far():  # as beside a target of 1e12 in other rows
-            means = told[0].means()
-            grams = (told[0].about(means), told[1].about(means))
+        if folds.fit_intercept and grams[0].is_far(FAR_SHARE):  # as beside entries of 1e12 in other rows
+            exact = folds.pair(split, twofold=True)
+            means = exact[0].means()
+            grams = (exact[0].about(means), exact[1].about(means))
         unit, in_units = safe_unit(grams[0].y_unit)
         solutions = path(folds, split, grams[0], alphas)
         is_redundant |= solutions.is_redundant

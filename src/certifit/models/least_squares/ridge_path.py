@@ -48,7 +48,8 @@ def along_strengths(train: Gram, fit_intercept: bool, standardize: bool, strengt
         return None
     turned, condition = together
     turned[:, 1:] = turn("N", reflectors, tau, turned.T[1:])[0].T
-    weights = turned / units
+    with np.errstate(over="ignore"):  # a weight that no float64 number is: its state is refused
+        weights = turned / units
     if fit_intercept:
         level = train.sums[d, d + 1] / train.sum_weight
         weights = np.column_stack([level - weights @ centred.means, weights])
@@ -90,7 +91,8 @@ class _Centred:
             inner /= units[:, None]
         diagonal = inner.diagonal()
         # Off the diagonal entries are at most the largest on it: what is not finite shows in the sum of all.
-        if not (diagonal.max() <= MOST_UNLIKE * diagonal.min() and np.isfinite(inner.sum())):
+        is_alike = diagonal.min() > 0 and diagonal.max() <= MOST_UNLIKE * diagonal.min()
+        if not (is_alike and share > 0 and np.isfinite(inner.sum())):
             return None
         return _Centred(inner, side, means, units, share)
 
