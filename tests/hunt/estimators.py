@@ -350,11 +350,11 @@ def _perceptron(rng: Random) -> Problem:
     return problem
 
 
-NEGATIVE_BINOMIALS = [(cf.families.NegativeBinomial(alpha=alpha), None) for alpha in (0.01, 0.5, 1.0, 30.0)]
+NEGATIVE_BINOMIALS = [(cf.families.NegativeBinomial(alpha=alpha), None) for alpha in (1e-8, 0.01, 0.5, 1.0, 30.0, 1e8)]
 POISSONS = [("poisson", link) for link in (None, "identity", "sqrt")]
 GAMMAS = [("gamma", None), ("gamma", "inverse")]
 INVERSE_GAUSSIANS = [("inverse-gaussian", link) for link in ("inverse-squared", "inverse")]
-TWEEDIES = [(cf.families.Tweedie(power=power), None) for power in (1.1, 1.5, 1.9)]
+TWEEDIES = [(cf.families.Tweedie(power=power), None) for power in (1 + 1e-9, 1.01, 1.1, 1.5, 1.9, 1.999)]
 BERNOULLIS = [(family, link) for family in ("bernoulli", "binomial") for link in (None, "probit", "cloglog")]
 
 ROWS = (
