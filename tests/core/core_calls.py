@@ -258,6 +258,13 @@ def _(rng: Rng) -> Arguments:
     return {"x": x, "y": _codes_of(rng, n, k), "weight": weight, **_many(rng, d, k), **mixed}
 
 
+@call("softmax_product")
+def _(rng: Rng) -> Arguments:
+    (x, n, d), k = rows(rng), int(rng.integers(1, 7))
+    direction = {"ways": rng.normal(size=(d, k)), "levels": vector(rng, k)}
+    return {"x": x, "weight": maybe(rng, np.abs(vector(rng, n))), **_many(rng, d, k), **direction}
+
+
 @call("softmax_pairs")
 def _(rng: Rng) -> Arguments:
     (x, n, d), k = rows(rng), int(rng.integers(1, 5))

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
 Array = np.ndarray[Any, Any]
 Numbers = Array | float  # a number, or an array of them
@@ -311,11 +310,6 @@ def _column_kinds(X: Any) -> list[tuple[str, str]]:
         return []
     kinds = [str(kind).lower() for kind in dtypes]
     return [(str(name), "string" if kind == "str" else kind) for name, kind in zip(columns, kinds, strict=True)]
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether entries that are 0 are not stored: of CSR, or of a column of a table."""
-    return bool(sp.issparse(X)) or any(isinstance(part, Csr) for part in getattr(X, "segments", ()))
 
 
 def dense_rows(X: Any) -> Array:

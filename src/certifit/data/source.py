@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns, Csr, Dense, is_sparse
+from certifit.data.columns import Array, Columns, Csr, Dense
 from certifit.data.parts import Arrays, PartPlan, Parts, local_parts
 from certifit.data.picked import FEW_ROWS, PickedTable, rows_where
 from certifit.data.roles import Roles
@@ -454,6 +454,11 @@ def _expanded(X: Any) -> Any:
     if isinstance(only, Dense) and only.values.dtype == np.float64 and only.values.flags.c_contiguous:
         return only.values
     return X.toarray()
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether entries that are 0 are not stored: of CSR, or of a column of a table."""
+    return bool(sp.issparse(X)) or any(isinstance(part, Csr) for part in getattr(X, "segments", ()))
 
 
 def _sparse(stretch: Block) -> Block:

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from certifit.data.cells import Cells
-from certifit.data.columns import Array, Codes, Columns, dense_rows, is_sparse
-from certifit.data.source import Block, Source
+from certifit.data.columns import Array, Codes, Columns, dense_rows
+from certifit.data.source import Block, Source, is_sparse
 from certifit.data.user_input import refuse_nonfinite
 from certifit.runtime import check_memory, core, n_threads
 from certifit.statistics.gram import Scaling, summed

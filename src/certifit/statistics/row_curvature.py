@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from certifit.data.columns import Array, Columns, Csr, is_sparse
-from certifit.data.source import Block, Source, Statistic
+from certifit.data.columns import Array, Columns, Csr
+from certifit.data.source import Block, Source, Statistic, is_sparse
 from certifit.runtime import core, n_threads
 from certifit.statistics.gram import Scaling
 

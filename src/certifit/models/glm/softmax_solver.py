@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from certifit.data.columns import Array, is_sparse
+from certifit.data.columns import Array
+from certifit.data.source import is_sparse
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, unreported
 from certifit.models.gathered import GatheredRows, is_wide, row_count
