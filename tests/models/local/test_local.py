@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import certifit as cf
 from certifit.models.local.solver import left_out
@@ -282,3 +284,39 @@ def test_lowess_refuses_in_words(change, words):
         cf.lowess(np.arange(5.0), np.arange(5.0), **change)
     with pytest.raises(ValueError, match="Row 1"):
         cf.lowess([0.0, np.nan], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("parameters", [{}, {"terms": "quadratic"}, {"standardize": False}, {"weights": "tricube"}])
+def test_folds_have_the_errors_of_refits(rng, parameters):
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    y[:30] += X[:30, 0] ** 2
+    weight = rng.integers(0, 3, 60).astype(float)
+    splits, taus = list(cf.Folds(4).split(X)), [0.7, None, 3.0]
+    model = cf.LocallyWeightedRegression(**parameters)
+    search = cf.CrossValidated(model, {"tau": taus}, cv=splits).fit(X, y, sample_weight=weight)
+    assert search.route_ == "statistics"
+    for place, tau in enumerate(taus):
+        for split, (train, validation) in enumerate(splits):
+            fitted = clone(model).set_params(tau=tau).fit(X[train], y[train], sample_weight=weight[train])
+            for rows, side in ((train, "train"), (validation, "test")):
+                score = fitted.score(X[rows], y[rows], sample_weight=weight[rows])
+                found = search.cv_results_[f"split{split}_{side}_score"][place]
+                np.testing.assert_allclose(found, score, rtol=1e-9, atol=1e-9)
+
+
+def test_folds_of_a_file_are_those_of_memory_and_gaps_are_refitted(rng, tmp_path):
+    frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
+    frame["y"] = np.sin(frame["a"]) + frame["b"]
+    frame.to_parquet(tmp_path / "rows.parquet")
+    grid, model = {"tau": [0.5, 2.0]}, cf.LocallyWeightedRegression()
+    whole = cf.CrossValidated(model, grid, cv=5).fit(frame[["a", "b"]], frame["y"])
+    scanned = cf.CrossValidated(model, grid, cv=5).fit(cf.scan_parquet(tmp_path / "rows.parquet", target="y"))
+    assert scanned.route_ == "statistics"
+    np.testing.assert_allclose(scanned.cv_results_["mean_test_score"], whole.cv_results_["mean_test_score"], rtol=1e-12)
+    frame.loc[3, "a"] = np.nan
+    assert (
+        cf.CrossValidated(cf.LocallyWeightedRegression(encoder="auto"), grid, cv=5)
+        .fit(frame[["a", "b"]], frame["y"])
+        .route_
+        == "refits"
+    )

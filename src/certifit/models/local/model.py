@@ -15,7 +15,7 @@ from certifit.data.user_input import UserRows, predict_rows, predict_source, ref
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
-from certifit.models.folds import Candidates, EachRow, Grid, Rounds
+from certifit.models.folds import Candidates, Grid, Rounds
 from certifit.models.kernel.task import Standard, dense_rows
 from certifit.models.learner import Told
 from certifit.models.local.at_query import LocalFit, local_fit
@@ -32,7 +32,6 @@ from certifit.models.local.task import (
     LocalTask,
     TermFunction,
     WeightFunction,
-    points_of,
 )
 from certifit.statistics.cell_sums import Store
 
@@ -125,7 +124,7 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
         return LocalTask(source, self._form(), tau, bool(self.standardize))
 
     def _solve(self, task: LocalTask) -> Run[LocalState]:
-        run, self.curve_ = solve(task)
+        run, self.curve_, self.noise_, self.degrees_ = solve(task)
         return run
 
     def _keep(self, task: LocalTask, run: Run[LocalState]) -> None:
@@ -135,23 +134,6 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
         self.mean_ = None if state.standard is None else state.standard.mean
         self.scale_ = None if state.standard is None else state.standard.scale
         self.history_ = run.history
-        self.noise_, self.degrees_ = self._noise()
-
-    def _noise(self) -> tuple[float, float]:
-        """Standard deviation about the curve, and sum of leverages; infinite where no degree of freedom is left."""
-        rows = self._kept()
-        some = points_of(len(rows.points))
-        at = None if rows.columns is None else rows.columns[some]
-        at_rows = fits(rows, rows.points[some], np.array([self.tau_]), at, norm=True)
-        total = float(rows.weight.sum())
-        weight = rows.weight[some] * (total / float(rows.weight[some].sum()))  # the points stand for all rows
-        lever = float(weight @ at_rows.leverage[0])
-        squares = float(weight @ np.square(rows.y[some] - at_rows.prediction[0]))
-        free = total / rows.unit - 2 * lever + float(weight @ at_rows.norm[0])
-        if not (free > 1e-6 * lever and np.isfinite(free)):
-            return float("inf"), lever
-        with np.errstate(over="ignore"):
-            return float(np.sqrt(squares / rows.unit / free) / rows.y_scale), lever
 
     def _state(self) -> LocalState:
         return LocalState(self.X_fit_, self.y_fit_, self.weight_fit_, self.tau_, self._standard(), self.local_coef_)
@@ -253,18 +235,18 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
     # Selection
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> LocalFolds | None:
-        """Leave-one-out errors of all widths in one run; None for other splits, and for tables with gaps.
+        """Errors of all widths without refits; None for tables with gaps.
 
-        Standard deviations are those of all rows.
+        Standard deviations are those of the training rows; of all rows in leave-one-out.
         """
-        if not isinstance(rounds, EachRow) or not isinstance(grid, Candidates):
+        if not isinstance(grid, Candidates):
             return None
         if source.is_table:
             encoder = self._fitted_encoder(source)
             if encoder.opened()[1]:
                 return None
             source = source.through(encoder)
-        return LocalFolds(self, source, grid.settings)
+        return LocalFolds(self, source, grid.settings, rounds)
 
     def candidates(self, source: Source) -> list[dict[str, float]]:
         """The widths that leave-one-out tries."""

@@ -130,8 +130,24 @@ def width_errors(rows: LocalRows, share: Array, taus: Array) -> Array:
     return np.column_stack([taus, means])
 
 
-def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
-    """The local fits at the training points, and the curve of leave-one-out errors where tau was chosen by it."""
+def noise(rows: LocalRows, some: Array, local: Fits) -> tuple[float, float]:
+    """Standard deviation about the curve, and sum of leverages; infinite where no degree of freedom is left.
+
+    local: the fits at some of the rows, which stand for all.
+    """
+    total = float(rows.weight.sum())
+    weight = rows.weight[some] * (total / float(rows.weight[some].sum()))
+    lever = float(weight @ local.leverage[0])
+    squares = float(weight @ np.square(rows.y[some] - local.prediction[0]))
+    free = total / rows.unit - 2 * lever + float(weight @ local.norm[0])
+    if not (free > 1e-6 * lever and np.isfinite(free)):
+        return float("inf"), lever
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(squares / rows.unit / free) / rows.y_scale), lever
+
+
+def solve(task: LocalTask) -> tuple[Run[LocalState], Array, float, float]:
+    """The local fits at the training points, the curve of leave-one-out errors where tau was chosen by it; `noise`."""
     curve = np.zeros((0, 2))
     tau = task.tau
     if tau is None:
@@ -139,7 +155,7 @@ def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
     rows = task.rows
     some = points_of(len(rows.points))
     at = None if rows.columns is None else rows.columns[some]
-    local = fits(rows, rows.points[some], np.array([tau]), at, coefficients=True)
+    local = fits(rows, rows.points[some], np.array([tau]), at, norm=True, coefficients=True)
     with np.errstate(over="ignore"):
         coefficients = local.coefficients[0] / rows.y_scale
     if not np.isfinite(coefficients).all():
@@ -149,4 +165,4 @@ def solve(task: LocalTask) -> tuple[Run[LocalState], Array]:
     with np.errstate(over="ignore", divide="ignore"):  # squares of large targets are infinite
         error = task.share[some] @ squares / task.share[some].sum() / np.float64(rows.y_scale) / rows.y_scale
     steps.add(float(error))
-    return Run(task.state(tau, coefficients), steps.rows), curve
+    return Run(task.state(tau, coefficients), steps.rows), curve, *noise(rows, some, local)
