@@ -162,6 +162,7 @@ def test_numbers_beside_very_many_texts_are_left_out():
     choice = Choice()
     kinds = choice.compared["texts"]
     assert _reading(choice, kinds, ["size"], 1000, 2)[0] == ("logistic",)
+    assert _reading(choice, kinds, ["size"], 10_000, 8)[0] == ("bernoulli-nb", "multinomial-nb")
     assert _reading(choice, kinds, ["size"], 10**9, 2)[0] == ("bernoulli-nb", "multinomial-nb")
 
 
