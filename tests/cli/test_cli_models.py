@@ -85,6 +85,7 @@ def test_refits_that_would_take_long_are_left_out_unasked(cli, table, monkeypatc
     from certifit.cli import what_to_fit
 
     monkeypatch.setattr(what_to_fit, "FREE_WORK", 1.0)
+    monkeypatch.setattr("certifit.models.local.model.MOST_SECONDS", 0.0)
     result = cli("fit", table, "-t", "y", "-o", "out", "--model", "local", "--tau", "1")
     assert result.exit_code == 0 and "add --cv 10" in " ".join(result.output.split()), result.output
 

@@ -304,6 +304,18 @@ def test_folds_have_the_errors_of_refits(rng, parameters):
                 np.testing.assert_allclose(found, score, rtol=1e-9, atol=1e-9)
 
 
+def test_folds_that_would_take_long_are_refits(rng, monkeypatch):
+    X, y, search = (
+        rng.normal(size=(40, 2)),
+        rng.normal(size=40),
+        cf.CrossValidated(cf.LocallyWeightedRegression(), cv=4),
+    )
+    quick = search.fit(X, y).cv_results_["mean_test_score"]
+    monkeypatch.setattr("certifit.models.local.model.MOST_SECONDS", 0.0)
+    assert search.fit(X, y).route_ == "refits"
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], quick, rtol=1e-9)
+
+
 def test_folds_of_a_file_are_those_of_memory_and_gaps_are_refitted(rng, tmp_path):
     frame = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
     frame["y"] = np.sin(frame["a"]) + frame["b"]

@@ -14,10 +14,11 @@ from sklearn.base import clone
 from certifit.data.columns import Array
 from certifit.data.source import Source
 from certifit.models.folds import Candidate, EachRow, FoldStates, Rounds, shared_work
+from certifit.models.gathered import row_count
 from certifit.models.kernel.task import dense_rows
 from certifit.models.least_squares.fold_path import FoldPath, held_out_of, safe_unit
 from certifit.models.least_squares.influence import LeftOut
-from certifit.models.local.solver import choose_tau, fits, left_out
+from certifit.models.local.solver import choose_tau, fits, left_out, seconds_of
 from certifit.models.local.task import LocalForm, LocalTask, scale_of
 from certifit.runtime import one_blas_thread
 from certifit.statistics.gram import counted, refuse_no_weight
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from certifit.models.local.model import LocallyWeightedRegression
 
 
+MOST_SECONDS = 300.0  # of one core that folds take together; refits of longer ones are counted, and fewer are made
+
+
 class LocalFolds(FoldStates):
     """Errors by the fits to other rows. A tau of None is that of least error among the default widths."""
 
@@ -34,6 +38,12 @@ class LocalFolds(FoldStates):
         self, model: LocallyWeightedRegression, source: Source, settings: Sequence[Candidate], rounds: Rounds
     ) -> None:
         self.model, self.source, self.settings, self.rounds = model, source, settings, rounds
+
+    def seconds(self) -> float:
+        """Expected of a fit at every row to every training set, for every candidate; without rounds of ten splits."""
+        assert not isinstance(self.rounds, EachRow)
+        n_fits = len(self.settings) * (sum(splits.n_splits for splits in self.rounds) or 10)
+        return n_fits * seconds_of(row_count(self.source), row_count(self.source), self.source.n_features)
 
     @one_blas_thread
     def squares(self, with_rows: bool = False) -> FoldPath | None:

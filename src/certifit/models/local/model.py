@@ -15,12 +15,12 @@ from certifit.data.user_input import UserRows, predict_rows, predict_source, ref
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.models.estimator import Regressor
-from certifit.models.folds import Candidates, Grid, Rounds
+from certifit.models.folds import Candidates, EachRow, Grid, Rounds
 from certifit.models.kernel.task import Standard, dense_rows
 from certifit.models.learner import Told
 from certifit.models.local.at_query import LocalFit, local_fit
 from certifit.models.local.certificate import LocalCertificate, certify, conditions
-from certifit.models.local.folds import LocalFolds
+from certifit.models.local.folds import MOST_SECONDS, LocalFolds
 from certifit.models.local.solver import Fits, fits, solve, width_errors
 from certifit.models.local.task import (
     DEGREES,
@@ -235,7 +235,7 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
     # Selection
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> LocalFolds | None:
-        """Errors of all widths without refits; None for tables with gaps.
+        """Errors of all widths without refits; None for tables with gaps, and where these take more than some minutes.
 
         Standard deviations are those of the training rows; of all rows in leave-one-out.
         """
@@ -246,7 +246,8 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
             if encoder.opened()[1]:
                 return None
             source = source.through(encoder)
-        return LocalFolds(self, source, grid.settings, rounds)
+        folds = LocalFolds(self, source, grid.settings, rounds)
+        return folds if isinstance(rounds, EachRow) or folds.seconds() <= MOST_SECONDS else None
 
     def candidates(self, source: Source) -> list[dict[str, float]]:
         """The widths that leave-one-out tries."""

@@ -35,6 +35,11 @@ class Fits:
     coefficients: Array
 
 
+def seconds_of(n_queries: int, n_rows: int, n_terms: int) -> float:
+    """Of one core, of the fits at some queries with one width; n_terms: beside the constant."""
+    return SECONDS * n_queries * n_rows * (2 + (n_terms + 1) ** 2 / 4)
+
+
 def fits(
     rows: LocalRows,
     queries: Array,
@@ -48,7 +53,7 @@ def fits(
     """The local fits. queries: in the units of the distances. at: a user's basis there. omitted: a row per query."""
     p, q, has_given_weights = rows.n_terms + 1, len(rows.points), rows.form.kind == "given"
     check_work(
-        SECONDS * len(queries) * q * len(taus) * (2 + p * p / 4),
+        len(taus) * seconds_of(len(queries), q, rows.n_terms),
         f"{len(queries):,} local fits to {q:,} rows",
         "Sample rows, or give tau as a number.",
     )
