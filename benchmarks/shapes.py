@@ -124,6 +124,25 @@ def sentences(folder: Path, data: Path) -> Path:
     return folder / "table.parquet"
 
 
+def texts(n_rows: int, n_classes: int, n_words: int = 30_000) -> Callable[[Path, Path], Path]:
+    """Texts of 5 to 39 words, less and less frequent ones; every class has its own frequencies."""
+
+    def write(folder: Path, data: Path) -> Path:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        random = np.random.default_rng(0)
+        y = random.integers(0, n_classes, n_rows)
+        shares = np.exp(0.7 * random.normal(size=(n_classes, n_words))) / np.arange(1, n_words + 1)
+        sums = (shares / shares.sum(axis=1, keepdims=True)).cumsum(axis=1)
+        drawn = (np.searchsorted(sums[k], random.random(random.integers(5, 40))) for k in y)
+        columns = {"text": [" ".join(f"w{j}" for j in words) for words in drawn], "y": [f"class {k}" for k in y]}
+        pq.write_table(pa.table(columns), folder / "table.parquet")
+        return folder / "table.parquet"
+
+    return write
+
+
 def mixed(is_classes: bool, n_rows: int = 1_000_000) -> Callable[[Path, Path], Path]:
     """18 numbers, a category, a flag; a quantity or two classes."""
 
@@ -241,6 +260,7 @@ SHAPES = {
     "80 x 400, 4 classes": Shape(classes(80, 400, 4), logistic_search, "classes", ("--task", "classes")),
     "500 x 20,000": Shape(quantity(500, 20_000, "parquet"), ridge, "quantity"),
     "10,000 sentences": Shape(sentences, words, "texts", ("--model", "logistic", "--texts", "text")),
+    "10,000 texts, 8 classes": Shape(texts(10_000, 8), words, "texts", ("--model", "logistic", "--texts", "text")),
     "10,000 sentences, all models": Shape(sentences, None, "texts"),
     "1e6 x 50": Shape(quantity(1_000_000, 50, "parquet"), least_squares, "quantity", turns=30, is_large=True),
     "1e6 rows of CSV": Shape(mixed(False), None, "quantity", is_large=True),
