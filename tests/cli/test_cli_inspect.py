@@ -19,7 +19,7 @@ def test_it_shows_the_fit_its_columns_its_certificate_and_digests(cli, saved):
         assert word in text
     assert "Converged: the objective is proven" in text
     assert text.count("Converged") == 1 and "sha256" in text
-    assert text.splitlines()[-1].startswith("Read, not proven again. To prove it: certifit verify")
+    assert text.splitlines()[-1].startswith("Read, not verified. To verify it: certifit verify")
 
 
 def test_json_is_one_object_with_everything(cli, saved):

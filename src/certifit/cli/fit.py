@@ -82,7 +82,7 @@ def fit(*, kind: str, degree: int | None, rule: str, nested: bool, holdout: floa
     errors and p-values (for classes: deciding.csv, what speaks for each class), report.json all numbers of the report,
     MODEL_CARD.md its main facts as Markdown, and pictures/ every picture as a file. All of them are written, or none.
 
-    Exit code 0 when the fit is proven to have converged, 1 when it is not.
+    Exit code 0 when the certificate of the fit holds, 1 when it does not.
 
     \b
     certifit fit houses.csv --target price

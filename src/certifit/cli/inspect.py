@@ -204,12 +204,12 @@ def _components(components: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _estimators(estimators: list[dict[str, Any]] | None) -> list[tuple[str, str]]:
-    """What the model is made of, and how many of them are proven."""
+    """What the model is made of, and how many of their certificates hold."""
     if estimators is None:
         return []
-    proven = sum(one["certificate"]["holds"] for one in estimators)
+    n_holding = sum(one["certificate"]["holds"] for one in estimators)
     name = f"{estimators[0]['model']['class']}, {estimators[0]['model']['objective']}"
-    return [("estimators", f"{plural(len(estimators), 'model')}, {count(proven)} certified"), ("", name)]
+    return [("estimators", f"{plural(len(estimators), 'model')}, {count(n_holding)} certified"), ("", name)]
 
 
 def _weights(coefficients: dict[str, Any]) -> list[str]:
@@ -233,4 +233,4 @@ def _data(data: dict[str, Any], n_kept: int, are_several: bool) -> str:
 
 
 def _tail(model: str) -> list[str]:
-    return ["", f"Read, not proven again. To prove it: certifit verify {shlex.quote(visible(model))} DATA"]
+    return ["", f"Read, not verified. To verify it: certifit verify {shlex.quote(visible(model))} DATA"]

@@ -10,6 +10,12 @@ from certifit.cli.predict import matched, offset_options, offset_roles
 from certifit.cli.progress import Display
 from certifit.report.text import count, joined
 
+HEADS = {
+    "proven": "Proven{exactly}: {model} is the best fit to {shown}.",
+    "estimated": "Computed again, and agrees; an estimate near the fit, no proof: {model} on {shown}.",
+    "checked": "Computed again, and agrees: {model} on {shown}.",
+}
+
 
 @click.command()
 @click.argument("model")
@@ -36,11 +42,14 @@ def verify(
     quiet: bool,
     **others: Any,
 ) -> int:
-    """Prove that MODEL is the best fit to DATA, the data it was fitted on; no solver takes part.
+    """Compute the certificate of MODEL again on DATA, the data it was fitted on; no solver takes part.
+
+    Of a model with a bound on the optimum that proves it is the best fit. Trees, forests, boosting and networks have
+    none: their numbers are computed again and compared.
 
     DATA are one or more CSV or Parquet files or folders of them.
     With --exact no rounding is left open; it needs python-flint (pip install 'certifit[exact]').
-    Exit code 0 when the proof holds, 1 when it does not, 2 for bad input.
+    Exit code 0 when the certificate holds, 1 when it does not, 2 for bad input.
     """
     model_path, files = readable_file(model, "a model file"), find_data(data, **reading(**others))
     from certifit.modelfile import load
@@ -69,8 +78,8 @@ def verify(
     if not quiet:
         shown = joined(list(data), 3)
         rows = f"{count(fitted.data_['n_rows'])} rows"
-        head = f"Proven{' exactly' if exact else ''}: {model} is the best fit to {shown} ({rows})."
-        show(head if result.holds else f"NOT proven: {model} on {shown}.")
+        head = HEADS[result.sure].format(exactly=" exactly" if exact else "", model=model, shown=f"{shown} ({rows})")
+        show(head if result.holds else f"NOT verified: {model} on {shown}.")
         for line in result.sentences():
             show(f"  {line}")
     return 0 if result.holds else NOT_PROVEN

@@ -26,13 +26,13 @@ from sklearn.utils.validation import check_is_fitted
 from certifit.data.source import Block, Source
 from certifit.data.user_input import takes
 from certifit.exact.proof import MOST_MINUTES, ExactProof, refuse_long
-from certifit.modelfile.codec import children_of, record_of
+from certifit.modelfile.codec import children_of, key_of, record_of
 from certifit.modelfile.files import load
-from certifit.models.adapter import learner_of
 from certifit.models.certificate import Certificate, least_certain
-from certifit.models.learner import Learner
+from certifit.models.learner import how_sure
 from certifit.models.pca.certificate import PCACertificate
 from certifit.models.record import Json, Model
+from certifit.models.table import STORED
 from certifit.models.trees.certificate import TreeCertificate
 
 GROWTH = 10.0
@@ -54,7 +54,9 @@ NOT_ITS_ROWS = (
 class Verification:
     """Whether the claims of a model hold on data, and if not, why. True in a condition iff they hold.
 
-    exact: the proof in ball arithmetic, where one was asked for.
+    exact: the proof in ball arithmetic, where one was asked for. sure: "proven" over a bound on the optimum,
+    "estimated" near the fit, or "checked": its own numbers, and nothing of other fits. n_models: of which it is made;
+    the certificate is that of the one that says least.
     """
 
     holds: bool
@@ -62,6 +64,8 @@ class Verification:
     certificate: Certificate
     stored: Certificate
     exact: ExactProof | None = None
+    sure: str = "proven"
+    n_models: int = 1
 
     @property
     def kind(self) -> str:
@@ -88,7 +92,9 @@ class Verification:
         if not self.holds:
             return list(self.reasons)
         if self.exact is None:
-            return self.certificate.sentences()
+            first, *others = self.certificate.sentences()
+            least = "" if self.n_models == 1 else f"Of its {self.n_models:,} models the one that says least: "
+            return [f"{least}{first}", *others]
         return [_exact_sentence(self.exact, self.certificate, self.stored), *self.certificate.sentences()[1:]]
 
 
@@ -144,7 +150,8 @@ def _verified(model: Model, rows: Json, exact: bool) -> Verification:
         reasons += _exact_reasons(proof, certificate, stored)
     reasons += [*_rank_reasons(certificate, stored), *_digit_reasons(certificate, stored)]
     reasons += _bound_reasons(certificate, stored)
-    return Verification(not reasons, tuple(reasons), certificate, stored, proof)
+    sure = how_sure(_is_derived(model), getattr(certificate, "is_local", False))
+    return Verification(not reasons, tuple(reasons), certificate, stored, proof, sure)
 
 
 def _joint(model: Model, results: list[Verification]) -> Verification:
@@ -154,7 +161,9 @@ def _joint(model: Model, results: list[Verification]) -> Verification:
     reasons += [model.shortfall] if model.shortfall else []
     least = least_certain([result.certificate for result in results])
     weakest = next(result for result in results if result.certificate is least)
-    return replace(weakest, holds=not reasons, reasons=tuple(reasons))
+    # In the order of the alphabet the word that says least is the first.
+    sure = "checked" if _is_derived(model) else min(result.sure for result in results)
+    return replace(weakest, holds=not reasons, reasons=tuple(reasons), sure=sure, n_models=len(results))
 
 
 def _refuse_exact(model: Any, most_minutes: float) -> None:
@@ -217,8 +226,7 @@ _COUNTS = {"all": _all_rows, "weighted": _weighted_rows, "labelled": _labelled_r
 
 def _is_derived(model: Model) -> bool:
     """Whether its numbers are derived again, and nothing is said of other fits."""
-    learner = learner_of(model)
-    return isinstance(learner, Learner) and learner.words.goal.is_derived
+    return STORED[key_of(model)].words.goal.is_derived
 
 
 def _value_reasons(certificate: Certificate, stored: Certificate, is_derived: bool) -> Iterator[str]:
@@ -227,7 +235,8 @@ def _value_reasons(certificate: Certificate, stored: Certificate, is_derived: bo
         yield NOT_ITS_ROWS
         return
     if fault:
-        yield f"There is no proof on this data. {fault[0].upper()}{fault[1:]}"
+        lead = "The numbers do not agree with this data" if is_derived else "There is no proof on this data"
+        yield f"{lead}. {fault[0].upper()}{fault[1:]}"
         return
     if not certificate.holds:
         yield (

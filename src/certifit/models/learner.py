@@ -263,6 +263,13 @@ class Goal:
     agreed: str = ""  # where is_derived: what was derived, in a few words
 
 
+def how_sure(is_derived: bool, is_local: bool) -> str:
+    """One word for a certificate that holds: "proven" only over a bound on the optimum."""
+    if is_derived:  # of its own numbers, not of other fits
+        return "checked"
+    return "estimated" if is_local else "proven"
+
+
 SMALLEST = Goal(
     "coefficients",
     "smaller",
@@ -295,6 +302,11 @@ DERIVED = Goal(
     "Its numbers do not agree with its rows",
     is_derived=True,
     agreed="computed again from the rows, its numbers agree; that nothing of its size fits better is not proven",
+)
+PARTS = replace(
+    DERIVED,
+    proven="The certificates of its parts, computed again from their rows, hold; nothing is claimed of them together.",
+    agreed="the certificates of its parts, computed again, hold; nothing is claimed of them together",
 )
 # parameter that folds may choose -> what a curve of errors over it is called
 STRENGTHS = {

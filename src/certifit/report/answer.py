@@ -6,6 +6,7 @@ it hold on new rows?
 
 from __future__ import annotations
 
+from certifit.models import learner
 from certifit.report import text
 from certifit.report.tables import decimals
 from certifit.report.text import Table
@@ -110,9 +111,7 @@ def proven(context: Table) -> list[str]:
 
 def how_sure(certificate: Table) -> str:
     """One word for a certificate that holds."""
-    if certificate["goal"]["is_derived"]:  # of its own numbers, not of other fits
-        return "checked"
-    return "estimated" if certificate["is_local"] else "proven"
+    return learner.how_sure(certificate["goal"]["is_derived"], certificate["is_local"])
 
 
 def _used(context: Table) -> str:

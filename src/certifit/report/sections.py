@@ -69,7 +69,8 @@ class Section:
 
 
 def _proof(context: Table) -> str:
-    return f"{context['certificate']['goal']['question']} The proof"
+    goal = context["certificate"]["goal"]
+    return f"{goal['question']} The {'certificate' if goal['is_derived'] else 'proof'}"
 
 
 def _converged(context: Table) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certifit.models.learner import (
+    PARTS,
     Answer,
     Learner,
     Param,
@@ -54,7 +55,7 @@ ROWS = (
         "calibrated",
         "models.calibrated.model:Calibrated",
         _calibrated,
-        Words("calibrated probabilities"),
+        Words("calibrated probabilities", goal=PARTS),
         {"method": choice("sigmoid", "sigmoid", "isotonic"), "cv": CV},
         ("estimator",),
         always(Answer.CLASSES),
@@ -63,7 +64,7 @@ ROWS = (
         record="models.calibrated.modelfile:CALIBRATED",
     ),
 )
-PARTS = (
+MAPS = (
     Learner(
         "isotonic_map",
         "models.calibrated.isotonic:IsotonicMap",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from certifit.models.learner import (
+    PARTS,
     Answer,
     Learner,
     Param,
@@ -63,7 +64,7 @@ ROWS = (
         "bagging_classifier",
         "models.ensembles.bagging:BaggingClassifier",
         _bagged,
-        Words("bagging"),
+        Words("bagging", goal=PARTS),
         {**_BAGGING, "voting": choice("soft", "soft", "hard")},
         ("estimator",),
         always(Answer.CLASSES),
@@ -73,7 +74,7 @@ ROWS = (
         "bagging_regressor",
         "models.ensembles.bagging:BaggingRegressor",
         _bagged,
-        Words("bagging"),
+        Words("bagging", goal=PARTS),
         _BAGGING,
         ("estimator",),
         record="models.ensembles.modelfile:BAGGING_REGRESSOR",

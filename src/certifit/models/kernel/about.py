@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from certifit.data.roles import QUANTITY
 from certifit.models.learner import (
+    DERIVED,
     LARGEST,
     MEAN,
     ROWS_KEPT,
@@ -103,6 +104,7 @@ ROWS = (
             "squared error",
             f"{NO_INFERENCE}the model has no coefficients of columns.",
             is_squared=True,
+            goal=DERIVED,
             stores=_STORES,
         ),
         {

@@ -39,6 +39,11 @@ class KernelCertificate(Certificate):
     assumption: str = ""
     refuted: str = ""
 
+    @property
+    def is_local(self) -> bool:
+        """True of a stationary point."""
+        return bool(self.refuted)
+
     def sentences(self) -> list[str]:
         """The certificate in words."""
         first = super().sentences()[0]

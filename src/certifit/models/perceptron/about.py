@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certifit.models.learner import Answer, Learner, Told, Verb, Words, always, count, number
+from certifit.models.learner import DERIVED, Answer, Learner, Told, Verb, Words, always, count, number
 from certifit.models.parameters import INTERCEPT, MAPS, MAX_TIME
 
 
@@ -16,7 +16,7 @@ ROWS = (
         "perceptron",
         "models.perceptron.model:Perceptron",
         _perceptron,
-        Words("the perceptron", "sum of the errors"),
+        Words("the perceptron", "sum of the errors", goal=DERIVED),
         {
             "delta": number(0.0),
             "max_iter": count(1000),
