@@ -1,3 +1,5 @@
+import re
+import shlex
 import warnings
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from learners import LEARNERS, ROWS
 from sklearn.base import clone
 
 import certifit as cf
+from certifit.modelfile import ModelFileError
 
 # Of which no bound on an optimum is known: their own numbers are computed again.
 CHECKED = {
@@ -163,3 +166,45 @@ def test_a_missing_library_is_bad_input(cli, data, saved, monkeypatch):
     result = cli("verify", saved / "model.certifit", data, "--exact")
     balls.flint.cache_clear()
     assert result.exit_code == 2 and "certifit[exact]" in result.stderr
+
+
+@pytest.mark.parametrize("options", [
+    ["--model", "linear"], ["--model", "ridge", "--group", "g"], ["--model", "forest", "--weight", "w"],
+    ["--model", "logistic"], ["--model", "linear-svm", "--group", "g"], ["--model", "poisson", "--exposure", "w"],
+], ids=" ".join)  # fmt: skip
+def test_rows_that_the_fit_set_aside_are_left_out_again(cli, options):
+    """The command of the card is given the whole table: it said that the coefficients were changed."""
+    a, b, g, w = np.random.default_rng(0).integers(0, [[9], [9], [40], [9]], (4, 90)).astype(float)
+    y = 1 + 2 * a - b + g / 40
+    is_class = options[1] in ("logistic", "forest", "linear-svm")
+    y = np.where(y > 8, "yes", "no") if is_class else np.round(np.abs(y)) if options[1] == "poisson" else y
+    table = pd.DataFrame({"a": a, "b": b, "g": g, "w": w + 1, "y": y})
+    table.to_csv("data.csv", index=False)
+    fit = cli("fit", "data.csv", "-t", "y", "-o", "out", "--cv", "0", "--holdout", "0.2", *options)
+    assert fit.exit_code == 0, fit.output
+    printed = re.search(r"^certifit (verify .*)$", Path("out/MODEL_CARD.md").read_text(), re.MULTILINE)[1]
+    command = [part.replace("model.certifit", "out/model.certifit") for part in shlex.split(printed)]
+    assert cli(*command).exit_code == 0 and re.search("[(]7[0-4] rows", cli(*command).output)
+    if options[1] == "ridge":
+        between = ("--interval", "0.9", "--fitted-on", "data.csv")
+        assert cli("predict", "out/model.certifit", "data.csv", *between).exit_code == 0
+        model, scan = cf.load("out/model.certifit"), cf.scan_csv("data.csv", target="y", group="g")
+        assert cf.verify(model, scan).holds
+        with pytest.raises(ValueError, match="groups of column 'g' aside"):
+            cf.verify(model, cf.scan_csv("data.csv", target="y"))
+        model.coef_ = model.coef_ * (1 + 1e-4)
+        cf.save(model, "out/model.certifit")
+        assert cli(*command).exit_code == 1
+    table[:72].to_csv("data.csv", index=False)
+    assert "Its fit set rows aside: give the whole table" in cli(*command).output
+
+
+def test_models_of_models_keep_which_rows_were_set_aside(tmp_path):
+    row = ROWS["calibrated"]
+    model = clone(row.model).fit(*row.rows())
+    model.data_["held_out"] = {"share": 0.2, "is_stratified": True, "group": None, "random_state": 0}
+    cf.save(model, tmp_path / "m.certifit")
+    assert cf.load(tmp_path / "m.certifit").data_ == model.data_
+    model.data_["held_out"]["share"] = 1.5
+    with pytest.raises(ModelFileError, match="a share above 0 and below 1"):
+        cf.save(model, tmp_path / "m.certifit")

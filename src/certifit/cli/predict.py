@@ -225,6 +225,8 @@ def matched(fitted: Any, data: Data, display: Display, **roles: Any) -> tuple[An
     from certifit.models.adapter import feature_names
 
     wanted = feature_names(fitted)
+    if "target" in roles:  # the rows of the fit, some of which it may have set aside by groups
+        roles["group"] = fitted.data_.get("held_out", {}).get("group")
     taken = [name for name in roles.values() if name is not None]
     there = [name for name in data.names() if name not in taken]
     shown = visible(data.files[0])
@@ -313,6 +315,7 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
     from sklearn.base import clone
 
     from certifit.selection.compare.intervals import fold_intervals
+    from certifit.selection.compare.nested import rows_of_fit
     from certifit.selection.folds.rows import Rows
     from certifit.selection.folds.splits import rounds_of, row_count
 
@@ -320,7 +323,7 @@ def _fold_intervals(fitted: Any, data: Data, level: float, display: Display) -> 
         raise ValueError("--fitted-on is for a fit without row weights: intervals from held-out errors count rows.")
     if fitted.offset_name_ or fitted.exposure_name_:
         raise ValueError("--fitted-on is for a fit without offset and exposure: errors of rates are not alike.")
-    source, _ = matched(fitted, data, display, target=fitted.target_name_)
+    source = rows_of_fit(fitted, matched(fitted, data, display, target=fitted.target_name_)[0])
     n_rows = row_count(source)
     if n_rows != fitted.data_["n_rows"]:
         raise ValueError(

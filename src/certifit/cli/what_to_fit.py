@@ -442,9 +442,11 @@ def held_out(
     from certifit.selection.compare.nested import held_out_score, set_aside
 
     display.step("setting rows aside")
-    goal = _goal(choice, source)[0]
-    kept, others = set_aside(source, share, is_classes=goal == CLASSES)
+    group, is_classes = request.roles["group"], _goal(choice, source)[0] == CLASSES
+    kept, others = set_aside(source, share, is_classes=is_classes)
     done = work(kept, display)
+    rule = {"share": share, "is_stratified": is_classes and group is None, "group": group, "random_state": 0}
+    done.model.data_ = done.model.data_ | {"held_out": rule}
     display.step("scoring the rows set aside")
     used = list(done.source.names)
     rows = others if used == list(others.names) else others.select(used)

@@ -23,7 +23,7 @@ from certifit.modelfile import codec, container
 from certifit.modelfile.codec import Parts
 from certifit.modelfile.container import MAX_FILE, ModelFileError, Path, read_bytes, show, write_bytes
 from certifit.modelfile.encoders import plain_parameters
-from certifit.modelfile.schema import brief, check, plain
+from certifit.modelfile.schema import HELD_OUT, brief, check, plain
 from certifit.models.learner import Told
 from certifit.models.record import INTEGER, VERSION, Arrays, Json, Metadata, Model
 from certifit.models.table import kind_of_proof
@@ -71,6 +71,7 @@ def to_bytes(model: Model) -> bytes:
     """The bytes of a model file. They are read back and compared with the model before anybody gets them."""
     metadata, arrays = codec.dump(model)
     metadata |= {"format": _format_of(metadata), "library": certifit.__version__}
+    metadata |= {key: rule for key, rule in getattr(model, "data_", {}).items() if key == "held_out"}
     try:
         check_metadata(metadata)
         data = container.to_bytes(metadata, arrays)
@@ -83,7 +84,10 @@ def to_bytes(model: Model) -> bytes:
 
 def from_bytes(data: bytes) -> Model:
     """The model of the bytes of a model file."""
-    return codec.build(parts_of(*container.from_bytes(data)))
+    parts = parts_of(*container.from_bytes(data))
+    model = codec.build(parts)
+    model.data_ |= {key: rule for key, rule in parts.content.metadata.items() if key == "held_out"}
+    return model
 
 
 def parts_of(metadata: Metadata, arrays: Arrays) -> codec.Parts:
@@ -95,7 +99,8 @@ def parts_of(metadata: Metadata, arrays: Arrays) -> codec.Parts:
 def check_metadata(metadata: Metadata) -> None:
     """Refuse metadata that is not that of an estimator in the table; its arrays are not looked at."""
     _check_format(metadata.get("format"), _format_of(metadata))
-    codec.check_model(metadata, {"format": INTEGER, "library": VERSION})
+    aside = {"held_out": HELD_OUT} if "held_out" in metadata else {}
+    codec.check_model(metadata, {"format": INTEGER, "library": VERSION, **aside})
 
 
 def _format_of(metadata: Metadata) -> int:

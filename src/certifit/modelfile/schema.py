@@ -13,7 +13,11 @@ import numpy as np
 from certifit.modelfile.canonical import INTEGER_BOUND
 from certifit.modelfile.container import ModelFileError
 from certifit.models.learner import Param
-from certifit.models.record import Array, Arrays, Check, Json, Metadata, OrNull, Problems, Spec
+from certifit.models.record import COUNT, FLAG, TEXT, Array, Arrays, Check, Json, Metadata, OrNull, Problems, Spec
+
+_SHARE = Check("a share above 0 and below 1", lambda value: type(value) is float and 0 < value < 1)
+# Which rows of the table the fit set aside; only the file of such a fit has it.
+HELD_OUT: Spec = {"share": _SHARE, "is_stratified": FLAG, "group": OrNull(TEXT), "random_state": COUNT}
 
 
 def stored_spec(param: Param) -> Spec:

@@ -34,6 +34,7 @@ from certifit.models.pca.certificate import PCACertificate
 from certifit.models.record import Json, Model
 from certifit.models.table import STORED
 from certifit.models.trees.certificate import TreeCertificate
+from certifit.selection.compare.nested import rows_of_fit
 
 GROWTH = 10.0
 DIGITS_SLACK = 1e-6  # last bits of the sums on another processor
@@ -111,6 +112,7 @@ def verify(
 ) -> Verification:
     """Recompute the certificate of a model, or of the model file at a path, on the data of its fit.
 
+    Of a scan, the rows that `certifit fit --holdout` set aside are left out again; arrays are the rows of the fit.
     exact: in ball arithmetic, so that the proof holds to the last rounding; needs python-flint, pip install
     'certifit[exact]'. most_minutes: refuse an exact proof that is expected to take longer.
 
@@ -132,7 +134,8 @@ def verify(
         _refuse_exact(model, most_minutes)
     check_is_fitted(model)
     roles = beside if sample_weight is None else {"sample_weight": sample_weight, **beside}
-    return _verified(model, model._gate_again(X, y, **roles), exact)
+    rows = rows_of_fit(model, X) if isinstance(X, Source) else X
+    return _verified(model, model._gate_again(rows, y, **roles), exact)
 
 
 def _verified(model: Model, rows: Json, exact: bool) -> Verification:
@@ -192,7 +195,8 @@ def _data_reasons(model: Any, source: Source) -> Iterator[str]:
     n_rows, sum_weight = (sum(part) for part in zip(*source.map(counted), strict=True))
     seen = model.data_
     if n_rows != seen["n_rows"]:
-        yield f"This is not the data the model was fitted on: {n_rows} rows, the model saw {seen['n_rows']}."
+        aside = " Its fit set rows aside: give the whole table, as a scan." if "held_out" in seen else ""
+        yield f"This is not the data the model was fitted on: {n_rows} rows, the model saw {seen['n_rows']}.{aside}"
     elif not math.isclose(sum_weight, seen["sum_weight"], rel_tol=WEIGHT_SLACK):
         yield (
             f"This is not the data the model was fitted on: the weights sum to {sum_weight:.10g}, "

@@ -6,7 +6,7 @@ it hold on new rows?
 
 from __future__ import annotations
 
-from certifit.models import learner
+from certifit.models.learner import how_sure
 from certifit.report import text
 from certifit.report.tables import decimals
 from certifit.report.text import Table
@@ -107,11 +107,6 @@ def proven(context: Table) -> list[str]:
     if certificate["is_local"]:
         return [f"It converged, by an estimate that is no proof: the {what} is about {bound} above the best nearby."]
     return [f"{goal['proven']} {goal['chosen']} can make the {what} {goal['better']} by more than {bound}."]
-
-
-def how_sure(certificate: Table) -> str:
-    """One word for a certificate that holds."""
-    return learner.how_sure(certificate["goal"]["is_derived"], certificate["is_local"])
 
 
 def _used(context: Table) -> str:
@@ -237,7 +232,9 @@ def _proof(context: Table) -> list[Table]:
         small = "no bound: see above"
     else:
         small = f"may be {value}{nats} {'above' if not nats else 'below'} the best; {asked}"
-    value = f"Yes, {how_sure(certificate)}" if certificate["holds"] else "No"
+    value = (
+        f"Yes, {how_sure(certificate['goal']['is_derived'], certificate['is_local'])}" if certificate["holds"] else "No"
+    )
     kind = "good" if certificate["holds"] else "bad"
     return [{"title": certificate["goal"]["done"], "value": value, "small": small, "kind": kind}]
 

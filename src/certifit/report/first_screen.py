@@ -10,8 +10,8 @@ import re
 import numpy as np
 from scipy import special
 
+from certifit.models.learner import how_sure
 from certifit.report import text
-from certifit.report.answer import how_sure
 from certifit.report.tables import decimals
 from certifit.report.text import Table
 from certifit.report.validation import MEASURES
@@ -190,7 +190,7 @@ def _trust(context: Table) -> Table:
     small = str(goal["agreed"]) if goal["is_derived"] else better
     return {
         "question": "Can I trust the fit?",
-        "answer": f"Yes, {how_sure(certificate)}",
+        "answer": f"Yes, {how_sure(goal['is_derived'], certificate['is_local'])}",
         "small": small,
         "kind": "good",
     }

@@ -163,6 +163,16 @@ def set_aside(source: Source, test_size: float, *, is_classes: bool, random_stat
     return Picked(source, ~flags), Picked(source, flags)
 
 
+def rows_of_fit(model: BaseEstimator, source: Source) -> Source:
+    """The rows of a table that a model was fitted to: those that its fit did not set aside."""
+    if "held_out" not in model.data_:
+        return source
+    rule = model.data_["held_out"]
+    if (group := rule["group"]) is not None and source.reading(Target.RAW).first_block().group is None:
+        raise ValueError(f"The fit set groups of column {group!r} aside. Give the scan group={group!r}.")
+    return set_aside(source, rule["share"], is_classes=rule["is_stratified"], random_state=rule["random_state"])[0]
+
+
 def held_out_score(model: BaseEstimator, source: Source, level: float = 0.95) -> HeldOutScore:
     """The score of a fitted model on rows that were set aside; a level that the fit did not see is the reference."""
     encoder = model.encoder_ if learner_of(model).is_ours else None
