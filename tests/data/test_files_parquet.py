@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from tables import bits, in_memory, table_of_numbers
 
 import certifit as cf
+from certifit.cli import main
 from certifit.data.files import FileSource, ahead, scan_parquet
 
 TABLE = table_of_numbers()
@@ -48,6 +50,31 @@ def test_many_files_give_the_bits_of_one(tmp_path, how):
     assert bits(source) == BITS
     assert source.place(0) == f"row 1 of {str(paths[0])!r}"
     assert source.place(40_001) == f"row 2 of {str(paths[3])!r}"
+
+
+@pytest.mark.parametrize(("mark", "kind"), [
+    ("_delta_log/00000000000000000000.json", "Delta"), (".hoodie/hoodie.properties", "Hudi"),
+    ("metadata/v2.metadata.json", "Iceberg"), ("metadata/notes.json", None), (None, None),
+])  # fmt: skip
+def test_a_table_whose_log_tells_which_rows_are_deleted_is_refused(tmp_path, mark, kind):
+    """The files of an overwritten Delta table gave 3,034 rows of 1,034, and a certified slope of the wrong sign."""
+    folder = tmp_path / "table" / "year=2026"
+    folder.mkdir(parents=True)
+    pq.write_table(TABLE.slice(0, 99), folder / "part0.parquet")
+    if mark is not None:
+        (folder.parent / mark).parent.mkdir()
+        (folder.parent / mark).touch()
+    for where in (folder.parent, folder, str(folder / "*.parquet"), [folder / "part0.parquet"]):
+        command = [str(part) for part in (where if isinstance(where, list) else [where])]
+        fit = ["fit", *command, "-t", "y", "--model", "linear", "--cv", "0", "-q", "-o", str(tmp_path / "out")]
+        said = CliRunner().invoke(main, fit)
+        if kind is None:
+            assert scan_parquet(where, "y").n_rows == 99 and said.exit_code == 0, said.output
+        else:
+            words = f"table' is a table of {kind}: its files hold deleted rows too"
+            with pytest.raises(ValueError, match=f"{words}.*cf.from_arrow"):
+                scan_parquet(where, "y")
+            assert said.exit_code == 2 and words in said.output, said.output
 
 
 def test_only_the_columns_that_are_asked_for_are_read(tmp_path):

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from certifit.data.arrow import ArrowSource, rebatched
-from certifit.data.formats.paths import complete, folder_keys, keyed, listed
+from certifit.data.formats.paths import complete, folder_keys, keyed, listed, without_log
 from certifit.data.roles import Roles, features
 from certifit.data.source import Batches, Block
 from certifit.runtime import check_memory
@@ -143,7 +143,7 @@ def parquet_header(path: AnyPath | Sequence[AnyPath]) -> pa.Schema:
     """Names and types of the columns of Parquet files, those of folders last."""
     from certifit.data.formats.parquet_and_arrow import parquet_schema
 
-    paths = listed(path, PARQUET_ENDINGS)
+    paths = without_log(listed(path, PARQUET_ENDINGS))
     files = SimpleNamespace(paths=paths, schema=parquet_schema(paths))
     schema: pa.Schema = keyed(files, folder_keys(path, paths), {}).schema
     return schema
@@ -188,11 +188,11 @@ def scan_parquet(
     group: the column whose equal values cross-validation keeps in one fold (a customer, a patient).
     offset: the column that is added to the score of a row. exposure: a column > 0 (time, people) whose log is added.
     Page checksums are verified on every pass; `checksummed` says whether the files have them.
-    Folders named place=north are read as a column `place`.
+    Folders named place=north are read as a column `place`; those of Delta, Iceberg and Hudi tables are refused.
     """
     from certifit.data.formats.parquet_and_arrow import ParquetFiles
 
-    files = ParquetFiles(listed(path, PARQUET_ENDINGS))
+    files = ParquetFiles(without_log(listed(path, PARQUET_ENDINGS)))
     roles = Roles(target, weight, group, offset, exposure)
     return _typed(path, files, roles, columns, types or {}, texts, missing_target)
 

@@ -80,6 +80,27 @@ def _of_folder(folder: str, endings: Sequence[str]) -> list[str]:
     return files
 
 
+# Tables whose files keep deleted rows: what lies beside the files, the name, and what reads the table by its log.
+_LOGGED = {
+    "_delta_log": ("Delta", "polars.scan_delta({!r})"),
+    ".hoodie": ("Hudi", "pyarrow.Table.from_batches(HudiTableBuilder.from_base_uri({!r}).build().read_snapshot())"),
+    "metadata/*.metadata.json": ("Iceberg", "polars.scan_iceberg({!r} + '/metadata/NEWEST.metadata.json')"),
+}
+
+
+def without_log(paths: list[str]) -> list[str]:
+    """The paths; refused where they lie in a table whose log alone tells which of their rows are deleted."""
+    for folder in dict.fromkeys(folder for path in paths for folder in Path(os.path.abspath(path)).parents):
+        for mark, (kind, reading) in _LOGGED.items():
+            if any(folder.glob(mark)):
+                rows = reading.format(str(folder))
+                raise ValueError(
+                    f"{str(folder)!r} is a table of {kind}: its files hold deleted rows too, and only its log tells "
+                    f"which. Read it by its log: cf.from_arrow({rows}), or write that to a Parquet file elsewhere."
+                )
+    return paths
+
+
 def _refuse(error: OSError) -> None:
     """A folder that cannot be listed hides rows."""
     raise error
