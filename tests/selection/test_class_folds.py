@@ -204,7 +204,7 @@ def test_training_scores_of_a_curve_are_those_of_refits_and_a_search_leaves_them
 
 
 @pytest.mark.parametrize("l1_ratio, max_iter", [(0.0, 100), (1.0, 100), (1.0, 99)])
-def test_rows_on_the_boundary_are_of_the_second_class_in_folds_too(l1_ratio, max_iter):
+def test_rows_on_the_boundary_are_of_the_first_class_in_folds_too(l1_ratio, max_iter):
     """As `predict` has it: accuracies of folds were those of the other class."""
     X, y = np.zeros((12, 2)), np.array([0, 1] * 3 + [0] * 6)
     X[:6, 0] = np.arange(6) - 2.5
@@ -214,4 +214,4 @@ def test_rows_on_the_boundary_are_of_the_second_class_in_folds_too(l1_ratio, max
         search = cf.CrossValidated(estimator, {"alpha": [0.5]}, cv=folds, scoring="accuracy").fit(X, y)
         refit = clone(estimator).set_params(alpha=0.5).fit(X[:6], y[:6])
         assert (refit.decision_function(X[6:]) == 0).all()
-        assert search.cv_results_["split0_test_score"][0] == refit.score(X[6:], y[6:]) == 0
+        assert search.cv_results_["split0_test_score"][0] == refit.score(X[6:], y[6:]) == 1

@@ -56,7 +56,6 @@ class Classifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
     """
 
     has_margins: ClassVar[bool] = False  # scores are distances from a boundary, and no logarithms of probabilities
-    is_closed: ClassVar[bool] = False  # the boundary of two classes belongs to the second
     classes_: Array
     target_name_: str
     data_: dict[str, float]  # n_rows, of those that have a class, and sum_weight
@@ -179,11 +178,8 @@ class Classifier(ClassifierMixin, TaskEstimator[TaskT, StateT]):
         return np.asarray(self.classes_[self._chosen(block)])
 
     def _chosen(self, block: Block) -> Array:
-        """The place of the most probable class of every row; the first of equal ones, unless the boundary is closed."""
-        scores = self.scores(block)
-        if self.is_closed and scores.shape[1] == 2:
-            return np.asarray(scores[:, 1] >= scores[:, 0], dtype=np.intp)
-        return np.asarray(scores.argmax(axis=1))
+        """The place of the most probable class of every row; the first of equal ones, as in scikit-learn."""
+        return np.asarray(self.scores(block).argmax(axis=1))
 
     def _hits(self, block: Block) -> Array:
         weight = np.ones(_rows_of(block)) if block.weight is None else block.weight

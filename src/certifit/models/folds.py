@@ -168,22 +168,20 @@ class MeanState:
 class ClassState:
     """A model of classes of a training set, and the places of its classes among all.
 
-    maps: what makes the columns of the model from rows; None where rows are mapped already. is_closed: the second of
-    two classes is meant where both are as probable; else it is the first.
+    maps: what makes the columns of the model from rows; None where rows are mapped already.
     """
 
     model: ClassScores
     places: Array
     n_classes: int
     maps: RowMaps | None = None
-    is_closed: bool = False
 
     def predicted(self, rows: Block, known: MappedRows | None = None) -> Array:
         """log p(k | x), rows x all classes."""
         scores = self.model.mapped_scores(self._mapped(rows, {} if known is None else known))
         log_proba = log_posterior(scores)
-        if self.is_closed and scores.shape[1] == 2:  # the largest is the class that is meant, by a last bit
-            meant = (scores[:, 0] == scores[:, 1]) & np.isfinite(scores[:, 1])
+        if scores.shape[1] == 2:  # the largest is the class that is meant, by a last bit
+            meant = (scores[:, 1] > scores[:, 0]) & (log_proba[:, 0] == log_proba[:, 1])
             log_proba[meant, 1] = np.nextafter(log_proba[meant, 0], 0.0)
         if log_proba.shape[1] == self.n_classes:
             return log_proba

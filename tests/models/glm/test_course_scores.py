@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 
 import certifit as cf
+from certifit.models.folds import ClassState
 
 
 def with_weights(X, weights, intercept, **options):
@@ -33,7 +35,33 @@ def test_with_squares_of_the_columns_the_boundary_is_the_unit_circle_and_class_o
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     np.testing.assert_allclose(model.decision_function(circle), 0, atol=1e-15)
     assert (model.predict(1.001 * circle) == 1).all() and (model.predict(0.999 * circle) == 0).all()
-    assert model.predict([[1.0, 0.0]])[0] == 1  # on the circle: the score is 0, and that is class 1
+    assert model.predict([[1.0, 0.0]])[0] == 0  # on the circle: the score is 0, and that is class 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        cf.LogisticRegression(), cf.LinearSVC(), cf.Perceptron(), cf.OneVsRestClassifier(cf.LogisticRegression()),
+        SklearnLogistic(),
+    ],
+    ids=lambda model: f"{type(model).__module__.split('.')[0]} {type(model).__name__}",
+)  # fmt: skip
+def test_a_score_of_exactly_0_is_the_first_class_and_any_above_it_the_second(model):
+    model = clone(model).fit([[0.0], [3.0], [1.0], [2.0]], ["a", "b", "a", "b"])
+    inner = model.estimators_[0] if hasattr(model, "estimators_") else model
+    inner.coef_, inner.intercept_ = np.array([[1.0]]), np.zeros(1)
+    assert list(model.predict([[0.0], [1e-17], [-1e-17]])) == ["a", "b", "a"]
+
+
+def test_folds_mean_the_class_that_predict_means_where_both_are_as_probable():
+    class Scored:
+        def mapped_scores(self, rows):
+            return rows
+
+    scores = np.array([[0.0, 0.0], [0.0, 1e-17], [0.0, -1e-17], [2.0, 2.0]])
+    log_proba = ClassState(Scored(), np.arange(2), 2).predicted(scores)
+    assert log_proba.argmax(axis=1).tolist() == [0, 1, 0, 0]
+    np.testing.assert_allclose(log_proba, np.log(0.5), rtol=1e-15)
 
 
 def test_one_far_outlier_moves_the_boundary_of_least_squares_and_not_of_logistic_regression():

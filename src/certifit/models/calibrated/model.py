@@ -119,7 +119,6 @@ class Calibrated(ClassifierMixin, InMemory):
     classes_: Array
     data_: dict[str, float]
     encoder_: TableEncoder | None = None
-    is_closed = False  # of two classes that are as probable the first is meant
 
     def __init__(self, estimator: BaseEstimator, method: str = "sigmoid", *, cv: UserSplits = 5) -> None:
         self.estimator = estimator

@@ -229,7 +229,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
         place = labels.index(label)
         return coef - coef[place], intercept - intercept[place]
 
-    is_of_classes, is_closed = True, True
+    is_of_classes = True
 
     def folds(self, source: Source, rounds: Rounds, grid: Grid, shared: Store) -> FoldStates | None:
         """Fits of all candidates to the training rows of all splits, a path for all of them at once.
@@ -256,7 +256,7 @@ class LogisticRegression(GlmModel, WeightedClasses[GlmOrSoftmaxTask, GlmState], 
 
     def fold_state(self, weights: FoldWeights) -> ClassState:
         """The fit to one training set."""
-        return ClassState(weights, np.arange(2), 2, is_closed=self.is_closed)
+        return ClassState(weights, np.arange(2), 2)
 
     def training_splits(self, source: Source, splits: Splits) -> Splits:
         """The splits with cells by class, each counted as often as the class's weight on the training set says."""

@@ -185,7 +185,7 @@ def held_out_score(model: BaseEstimator, source: Source, level: float = 0.95) ->
 
 def _of_classes(model: BaseEstimator, source: Source, level: float) -> HeldOutScore:
     n_classes = len(model.classes_)
-    fitted = ClassState(model, np.arange(n_classes), n_classes, model, model.is_closed)
+    fitted = ClassState(model, np.arange(n_classes), n_classes, model)
     parts = list(source.reading(Target.CODES, model.classes_).map(partial(_posteriors, fitted)))
     codes, log_proba = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     weight = _joined([part[2] for part in parts], len(codes))

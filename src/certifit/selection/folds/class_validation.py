@@ -115,7 +115,7 @@ def fitted_codes(model: BaseEstimator, rows: Rows, splits: Splits, split: int, p
     classes = classes_of(rows)
     source = rows.source if len(places) == len(classes) else FewerClasses(rows.source, places)
     one_blas_thread(model.fit_codes)(_training_rows(model, source, splits, split), classes[places])
-    return ClassState(model, places, len(classes), model, model.is_closed)
+    return ClassState(model, places, len(classes), model)
 
 
 def _training_rows(model: BaseEstimator, source: Source, splits: Splits, split: int) -> Source:
@@ -300,7 +300,7 @@ def class_training(
 ) -> ClassValidation:
     """The rows predicted by a fitted classifier of this library, which may have seen them: no interval holds."""
     source = model.labelled(X, y, sample_weight, offset, exposure)
-    whole_fit = ClassState(model, np.arange(len(model.classes_)), len(model.classes_), model, model.is_closed)
+    whole_fit = ClassState(model, np.arange(len(model.classes_)), len(model.classes_), model)
     whole = Splits(ByRow(1, 0), np.ones((1, 1)), np.ones((1, 1)))
     return replace(_collected(model.classes_, [(whole, [whole_fit])], source, row_count(source)), is_seen=True)
 
