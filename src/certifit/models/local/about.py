@@ -58,7 +58,7 @@ def _objective(told: Told) -> str:
     form = WEIGHTS.get(weights, "K(|x_i - x| / tau)") if isinstance(weights, str) else "K(|x_i - x| / tau)"
     local = f"local {terms}" if isinstance(terms, str) else "local basis"
     at = "by leave-one-out" if tau is None else f"{tau:g}"
-    columns = " of standardised columns" if told.params["standardize"] else ""
+    columns = ", x and tau in standard deviations of the columns" if told.params["standardize"] else ""
     return (
         f"minimised at every query x: sum_i weight_i w_i(x) (y_i - f(x_i))^2, f {local}, w_i(x) = {form}{columns}, "
         f"tau = {at}"

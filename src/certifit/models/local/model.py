@@ -41,18 +41,18 @@ class LocallyWeightedRegression(Regressor[LocalTask, LocalState]):
 
     minimise over theta:   sum_i weight_i w_i(x) (y_i - theta'phi(x_i))^2,    f(x) = theta'phi(x)
     w_i(x) = exp(-|x_i - x|^2 / (2 tau^2)),  or (1 - (|x_i - x| / tau)^3)^3 within tau,  or K(|x_i - x| / tau)
+    distances and tau in standard deviations of the columns; with standardize=False in the columns' own units
 
     certificate:  relative residual and condition of the local normal equations, worst over the training points
 
-    Distances are between standardised columns, (x - mean) / standard deviation, unless standardize=False. A query far
-    from all rows uses exp(-(d_i^2 - min d^2) / (2 tau^2)), the same fit in exact arithmetic; without a row of positive
-    weight the nearest rows alone count. Fewer distinct rows than unknowns: the smallest slopes that fit. As tau grows
-    the fit becomes that of LinearRegression. The fitted model keeps all rows.
+    A query far from all rows uses exp(-(d_i^2 - min d^2) / (2 tau^2)), the same fit in exact arithmetic; without a row
+    of positive weight the nearest rows alone count. Fewer distinct rows than unknowns: the smallest slopes that fit.
+    As tau grows the fit becomes that of LinearRegression. The fitted model keeps all rows.
 
     Parameters
     ----------
     tau : float > 0 or None, default None
-        Width of the weights, in standard deviations of the columns. None: that of least squared error by exact
+        Width of the weights. None: that of least squared error by exact
         leave-one-out among 14 widths, all in one run; curve_ has all errors. Of more than 2,048 distinct rows, 2,048
         are left out in turn, each predicted from all others; down to 256 where columns are many and that takes long.
     weights : {"gaussian", "tricube"} or a function, default "gaussian"

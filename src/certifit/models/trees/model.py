@@ -279,6 +279,7 @@ class DecisionTreeClassifier(TreeModel, Classifier[TreeTask, TreeState]):
     Parameters
     ----------
     criterion : "gini" or "entropy", default "gini"
+        The entropy is in bits: its logarithm is that to the base 2.
     max_depth : int >= 1 or None, default None
         Most splits between the root and a leaf.
     min_samples_split, min_samples_leaf : int, default 2 and 1

@@ -306,8 +306,8 @@ class ForwardSelection(_Selection):
     ----------
     estimator : the model
     n_features_to_select : int, (fewest, most), "best" or "parsimonious", default "best"
-        A number; the best in a range; the best of all; or the fewest within one standard error of the best. A group
-        counts as one.
+        "best" is the subset of the best score of all in `steps_`, whatever its size; a number the one of that size; a
+        pair the best in its range; "parsimonious" the fewest within one standard error of the best. A group is one.
     cv : int, splitter or list of (training rows, validation rows), default 10
     scoring : None, name or callable, default None
         None is the estimator's own score, of counts and positive quantities the negative mean deviance. Sums suffice

@@ -36,7 +36,7 @@ _TARGETS = ("auto", "discrete", "continuous")
 
 
 class MutualInformationFilter(SelectorMixin, BaseEstimator):
-    """Keeps the features with the largest mutual information with the target, in nats.
+    """Keeps the features with the largest mutual information with the target, in nats: log is the natural logarithm.
 
         discrete, discrete        sum over x, y of p(x, y) log(p(x, y) / (p(x) p(y))), from counts
         one or two continuous     psi(n) + mean_i [psi(j_i) - psi(a_i) - psi(b_i)], from nearest neighbours
