@@ -10,12 +10,6 @@ from certifit.cli.predict import matched, offset_options, offset_roles
 from certifit.cli.progress import Display
 from certifit.report.text import count, joined
 
-HEADS = {
-    "proven": "Proven{exactly}: {model} is the best fit to {shown}.",
-    "estimated": "Computed again, and agrees; an estimate near the fit, no proof: {model} on {shown}.",
-    "checked": "Computed again, and agrees: {model} on {shown}.",
-}
-
 
 @click.command()
 @click.argument("model")
@@ -78,7 +72,10 @@ def verify(
     if not quiet:
         shown = joined(list(data), 3)
         rows = f"{count(fitted.data_['n_rows'])} rows"
-        head = HEADS[result.sure].format(exactly=" exactly" if exact else "", model=model, shown=f"{shown} ({rows})")
+        sure = "; an estimate near the fit, no proof" if result.sure == "estimated" else ""
+        head = f"Computed again, and agrees{sure}: {model} on {shown} ({rows})."
+        if result.sure == "proven":
+            head = f"Proven{' exactly' if exact else ''}: {model} is the best fit to {shown} ({rows})."
         show(head if result.holds else f"NOT verified: {model} on {shown}.")
         for line in result.sentences():
             show(f"  {line}")

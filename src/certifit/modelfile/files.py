@@ -319,9 +319,9 @@ def _encoder(metadata: Metadata, parts: Parts) -> Metadata | None:
 
 
 def _certificate(parts: Parts) -> Metadata:
-    certificate = parts.certificate
-    keys = ("claim", "theorem", "value", "tolerance", "rounding")
-    said = {key: getattr(certificate, key) for key in keys} | {"kind": kind_of_proof(parts.learner.name, certificate)}
+    certificate, learner = parts.certificate, parts.learner
+    said = {key: getattr(certificate, key) for key in ("claim", "theorem", "value", "tolerance", "rounding")}
+    said["kind"] = kind_of_proof(learner.words, learner.exact, certificate)
     # Whoever writes a file can write any certificate: only `verify` proves one.
     return {**said, "holds": certificate.holds, "is_verified": False, "sentences": certificate.sentences()}
 

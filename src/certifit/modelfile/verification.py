@@ -55,9 +55,8 @@ NOT_ITS_ROWS = (
 class Verification:
     """Whether the claims of a model hold on data, and if not, why. True in a condition iff they hold.
 
-    exact: the proof in ball arithmetic, where one was asked for. sure: "proven" over a bound on the optimum,
-    "estimated" near the fit, or "checked": its own numbers, and nothing of other fits. n_models: of which it is made;
-    the certificate is that of the one that says least.
+    exact: the proof in ball arithmetic, where asked for. sure: "proven" over a bound on the optimum, "estimated" near
+    the fit, or "checked" of its own numbers alone. n_models: the certificate is that of the least certain of them.
     """
 
     holds: bool

@@ -265,9 +265,7 @@ class Goal:
 
 def how_sure(is_derived: bool, is_local: bool) -> str:
     """One word for a certificate that holds: "proven" only over a bound on the optimum."""
-    if is_derived:  # of its own numbers, not of other fits
-        return "checked"
-    return "estimated" if is_local else "proven"
+    return "checked" if is_derived else "estimated" if is_local else "proven"
 
 
 SMALLEST = Goal(
@@ -297,16 +295,10 @@ DERIVED = Goal(
     "of what rounding allows",
     "Derived again",
     "Was it computed correctly?",
-    "Its numbers were derived again from the rows, and agree within rounding; the search is greedy, so another of its "
-    "size may fit better.",
+    "Its numbers were derived again from the rows, and agree; another of its size may fit better.",
     "Its numbers do not agree with its rows",
     is_derived=True,
     agreed="computed again from the rows, its numbers agree; that nothing of its size fits better is not proven",
-)
-PARTS = replace(
-    DERIVED,
-    proven="The certificates of its parts, computed again from their rows, hold; nothing is claimed of them together.",
-    agreed="the certificates of its parts, computed again, hold; nothing is claimed of them together",
 )
 # parameter that folds may choose -> what a curve of errors over it is called
 STRENGTHS = {

@@ -15,7 +15,7 @@ from certifit.models.glm import about as glm
 from certifit.models.huber import about as huber
 from certifit.models.kernel import about as kernel
 from certifit.models.lasso import about as lasso
-from certifit.models.learner import Learner, how_sure
+from certifit.models.learner import Learner, Words, how_sure
 from certifit.models.least_squares import about as least_squares
 from certifit.models.linear_svm import about as linear_svm
 from certifit.models.local import about as local
@@ -55,14 +55,12 @@ LEARNERS = {row.key: row for family in FAMILIES for row in family}
 # Models that are made of models. Selection and reports see them as they see estimators of other libraries.
 COMPOSITES = {row.key: row for row in (*ensembles.ROWS, *calibrated.ROWS)}
 PUBLIC = LEARNERS | COMPOSITES
-STORED = PUBLIC | {row.key: row for row in calibrated.MAPS}  # what a model file can hold, parts of models too
+STORED = PUBLIC | {row.key: row for row in calibrated.PARTS}  # what a model file can hold, parts of models too
 
 
-def kind_of_proof(model_name: str, certificate: Certificate) -> str:
+def kind_of_proof(words: Words, exact: str | None, certificate: Certificate) -> str:
     """Which kind of proof a fit has, in words. A later verification adds nothing to a fit or its file."""
-    row = next((row for row in STORED.values() if row.name == model_name), None)
-    sure = how_sure(row is not None and row.words.goal.is_derived, getattr(certificate, "is_local", False))
+    sure = how_sure(words.goal.is_derived, getattr(certificate, "is_local", False))
     if sure != "proven":
         return f"none: {'an estimate' if sure == 'estimated' else 'its numbers were computed again'} in float64"
-    words = "float64, with an allowance for rounding"
-    return f"{words}; certifit verify --exact leaves none open" if row is not None and row.exact else words
+    return f"float64, with an allowance for rounding{'; certifit verify --exact leaves none open' if exact else ''}"

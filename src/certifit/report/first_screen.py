@@ -186,7 +186,7 @@ def _trust(context: Table) -> Table:
             "small": f"{goal['failed']}: see above",
             "kind": "bad",
         }
-    better = f"converged: no {_others(goal)} do better on these rows, to the accuracy asked"
+    better = f"converged: no {goal['chosen']} do better on these rows, to the accuracy asked"
     small = str(goal["agreed"]) if goal["is_derived"] else better
     return {
         "question": "Can I trust the fit?",
@@ -194,11 +194,6 @@ def _trust(context: Table) -> Table:
         "small": small,
         "kind": "good",
     }
-
-
-def _others(goal: Table) -> str:
-    words = str(goal["chosen"])
-    return words if words else "other coefficients"
 
 
 def _worry(context: Table) -> Table:

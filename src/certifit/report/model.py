@@ -272,7 +272,7 @@ def certificate_facts(fit: Fit) -> Table:
         "dependent": [str(words) for words in certificate.dependent],
         "claim": str(certificate.claim),
         "theorem": str(certificate.theorem),
-        "kind": kind_of_proof(learner_of(fit.model).name, certificate),
+        "kind": kind_of_proof(fit.words, learner_of(fit.model).exact, certificate),
         "sentences": [str(words) for words in certificate.sentences()],
         "prediction_moves": moves,
         "fault": certificate.fault or None,

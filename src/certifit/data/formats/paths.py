@@ -93,10 +93,9 @@ def without_log(paths: list[str]) -> list[str]:
     for folder in dict.fromkeys(folder for path in paths for folder in Path(os.path.abspath(path)).parents):
         for mark, (kind, reading) in _LOGGED.items():
             if any(folder.glob(mark)):
-                rows = reading.format(str(folder))
                 raise ValueError(
-                    f"{str(folder)!r} is a table of {kind}: its files hold deleted rows too, and only its log tells "
-                    f"which. Read it by its log: cf.from_arrow({rows}), or write that to a Parquet file elsewhere."
+                    f"{str(folder)!r} is a table of {kind}: its files hold deleted rows too; only its log tells which. "
+                    f"Use cf.from_arrow({reading.format(str(folder))}), or write that to a Parquet file elsewhere."
                 )
     return paths
 

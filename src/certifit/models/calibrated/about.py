@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certifit.models.learner import (
-    PARTS,
+    DERIVED,
     Answer,
     Learner,
     Param,
@@ -55,7 +55,7 @@ ROWS = (
         "calibrated",
         "models.calibrated.model:Calibrated",
         _calibrated,
-        Words("calibrated probabilities", goal=PARTS),
+        Words("calibrated probabilities", goal=DERIVED),
         {"method": choice("sigmoid", "sigmoid", "isotonic"), "cv": CV},
         ("estimator",),
         always(Answer.CLASSES),
@@ -64,7 +64,7 @@ ROWS = (
         record="models.calibrated.modelfile:CALIBRATED",
     ),
 )
-MAPS = (
+PARTS = (
     Learner(
         "isotonic_map",
         "models.calibrated.isotonic:IsotonicMap",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from certifit.models.learner import (
-    PARTS,
+    DERIVED,
     Answer,
     Learner,
     Param,
@@ -64,7 +64,7 @@ ROWS = (
         "bagging_classifier",
         "models.ensembles.bagging:BaggingClassifier",
         _bagged,
-        Words("bagging", goal=PARTS),
+        Words("bagging", goal=DERIVED),
         {**_BAGGING, "voting": choice("soft", "soft", "hard")},
         ("estimator",),
         always(Answer.CLASSES),
@@ -74,7 +74,7 @@ ROWS = (
         "bagging_regressor",
         "models.ensembles.bagging:BaggingRegressor",
         _bagged,
-        Words("bagging", goal=PARTS),
+        Words("bagging", goal=DERIVED),
         _BAGGING,
         ("estimator",),
         record="models.ensembles.modelfile:BAGGING_REGRESSOR",
