@@ -71,7 +71,7 @@ def to_bytes(model: Model) -> bytes:
     """The bytes of a model file. They are read back and compared with the model before anybody gets them."""
     metadata, arrays = codec.dump(model)
     metadata |= {"format": _format_of(metadata), "library": certifit.__version__}
-    metadata |= {key: rule for key, rule in getattr(model, "data_", {}).items() if key == "held_out"}
+    metadata |= {key: rule for key, rule in model.data_.items() if key == "held_out"}
     try:
         check_metadata(metadata)
         data = container.to_bytes(metadata, arrays)
