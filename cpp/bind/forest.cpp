@@ -219,7 +219,7 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
 // The same of the rows of a part, which begins with a block. ranks: of their values among the thresholds, which are
 // ranks too; block_draws: of every tree those of its blocks. sums, mass: of the leaves of all trees so far; seen: the
 // levels that nodes have met. Then per row the mean over the trees that did not draw it, and their number.
-nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_weighted, bool is_whole,
+nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_weighted,
                                 BlockDraws block_draws, size_t first_block, Matrix sums, Vector mass, LevelSets seen,
                                 Places ends, Nodes feature, Nodes left, Vector threshold, Flags is_missing_left,
                                 std::optional<Flags> n_levels, std::optional<LevelSets> sets, Matrix values,
@@ -227,7 +227,6 @@ nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_we
   const size_t n = ranks.shape(0), p = ranks.shape(1), width = n_classes > 0 ? n_classes : 1;
   check_labelled(n, y, weight, n_classes);
   TreeRows rows = coded_rows(y, weight, n, p);
-  rows.is_weighted = is_weighted;
   check_size("columns of values", values.shape(1), width);
   check_size("columns of sums", sums.shape(1), width);
   check_size("sums", sums.shape(0), values.shape(0));
@@ -243,7 +242,7 @@ nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_we
   ForestSums leaves{{sums.data(), sums.data() + sums.size()}, {mass.data(), mass.data() + mass.size()}, {}};
   leaves.seen.resize(seen.shape(0));
   for (size_t k = 0; k < leaves.seen.size(); ++k) std::copy_n(seen.data() + 4 * k, 4, leaves.seen[k].begin());
-  const DrawnPartOfRows part{rows, is_whole, first_block, block_draws.data(), block_draws.shape(1), seed};
+  const DrawnPartOfRows part{rows, is_weighted, first_block, block_draws.data(), block_draws.shape(1), seed};
   OutOfBag out = run(threads, [&](Crew& crew) {
     const ForestPaths forest = checked_forest(ends, trees, values, p, crew, [&](const std::vector<Step>& steps) {
       return n_levels || p == 0 ? std::nullopt : ranked_tree(steps);
@@ -265,7 +264,7 @@ void bind_forest(nb::module_& m) {
         "n_trees"_a, "n_tried"_a, "max_bins"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "seed"_a,
         "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
   m.def("check_forest_part", check_forest_part_py, "ranks"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
-        "is_weighted"_a, "is_whole"_a, "block_draws"_a.noconvert(), "first_block"_a, "sums"_a.noconvert(),
+        "is_weighted"_a, "block_draws"_a.noconvert(), "first_block"_a, "sums"_a.noconvert(),
         "mass"_a.noconvert(), "seen"_a.noconvert(), "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
         "sets"_a.noconvert().none(), "values"_a.noconvert(), "n_classes"_a, "seed"_a, "threads"_a);

@@ -13,19 +13,12 @@ inline void check_labelled(size_t n_rows, const Vector& y, const std::optional<V
   if (weight) check_size("weight", weight->shape(0), n_rows);
   check(n_rows < size_t{1} << 31, "a forest needs fewer than 2^31 rows");
   check(n_classes < size_t{1} << 20, "n_classes is out of range");
-  double total = 0;
-  bool is_whole = true;  // of others there are as many draws as rows
   for (size_t i = 0; i < n_rows; ++i) {
     const double w = weight ? weight->data()[i] : 1.0, value = y.data()[i];
     check(w >= 0 && w < 0x1p500, "weights must be >= 0 and below 2^500");
     const bool is_code = value >= 0 && value < static_cast<double>(n_classes) && value == std::floor(value);
     check(n_classes == 0 || w == 0 || is_code, "y must be codes of the classes");
-    total += w;
-    is_whole = is_whole && w == std::floor(w);
   }
-  // Rows that are alike become one: weights that were not whole may be then, and count where they are not too many.
-  const bool is_counted = is_whole || (total < 0x1p33 && total == std::floor(total));
-  check(total < 0x1p31 || !weight || !is_counted, "weights add up to 2^31 draws or more");
 }
 
 inline void check_plan(ForestPlan& plan, const std::optional<Flags>& n_levels, size_t n_columns) {

@@ -13,39 +13,34 @@ using SlotsOfRows = Array<int32_t, 1>;
 using WordsOfNode = Array<int64_t, 1>;
 using KeysOfNodes = Array<uint64_t, 1>;
 
-DrawnRows checked_drawn(size_t n_rows, bool is_whole, const std::optional<Vector>& block_weights) {
+DrawnRows checked_drawn(size_t n_rows, const std::optional<Vector>& block_weights) {
   check(n_rows > 0 && n_rows < size_t{1} << 31, "a forest needs 1 to 2^31 - 1 rows");
-  DrawnRows rows{n_rows, is_whole, {}};
+  DrawnRows rows{n_rows, {}};
   if (!block_weights) return rows;
   check_size("block_weights", block_weights->shape(0), rows.n_blocks());
   rows.block_weights.assign(block_weights->data(), block_weights->data() + block_weights->shape(0));
-  double total = 0;
-  for (const double weight : rows.block_weights) {
-    check(weight > 0 && weight < 0x1p520 && (!is_whole || weight == std::floor(weight)), "a weight is out of range");
-    total += weight;
-  }
-  check(!is_whole || total < 0x1p31, "weights add up to 2^31 draws or more");
+  for (const double weight : rows.block_weights) check(weight > 0 && weight < 0x1p520, "a weight is out of range");
   return rows;
 }
 
-// Draws of every block for a tree. block_weights: None where all rows weigh 1.
-nb::object forest_block_draws_py(size_t n_rows, bool is_whole, std::optional<Vector> block_weights, uint64_t seed,
-                                 size_t tree) {
+// Draws of every block for a tree. block_weights: None where all rows weigh the same.
+nb::object forest_block_draws_py(size_t n_rows, std::optional<Vector> block_weights, uint64_t seed, size_t tree) {
   check(tree < size_t{1} << 31, "tree is out of range");
-  const DrawnRows rows = checked_drawn(n_rows, is_whole, block_weights);
+  const DrawnRows rows = checked_drawn(n_rows, block_weights);
   return array_of(run(1, [&](Crew& crew) { return draws_of_blocks(rows, seed, tree, crew); }));
 }
 
-// Draws of the rows of a part, which begins with a block. of_blocks: draws of its blocks; weight: None where all are 1.
-nb::object forest_draws_py(size_t n_rows, std::optional<Vector> weight, bool is_whole, DrawCountsArray of_blocks,
-                           size_t first_block, uint64_t seed, size_t tree) {
+// Draws of the rows of a part, which begins with a block. of_blocks: draws of its blocks; weight: None where all rows
+// weigh the same.
+nb::object forest_draws_py(size_t n_rows, std::optional<Vector> weight, DrawCountsArray of_blocks, size_t first_block,
+                           uint64_t seed, size_t tree) {
   check(n_rows < size_t{1} << 31 && first_block < size_t{1} << 31 && tree < size_t{1} << 31, "a part is out of range");
   check_size("of_blocks", of_blocks.shape(0), (n_rows + summed_block - 1) / summed_block);
   if (weight) {
     check_size("weight", weight->shape(0), n_rows);
     for (size_t i = 0; i < n_rows; ++i) {
       const double w = weight->data()[i];
-      check(w > 0 && w < 0x1p500 && (!is_whole || w == std::floor(w)), "a weight is out of range");
+      check(w > 0 && w < 0x1p500, "a weight is out of range");
     }
   }
   for (size_t k = 0; k < of_blocks.shape(0); ++k)
@@ -54,8 +49,8 @@ nb::object forest_draws_py(size_t n_rows, std::optional<Vector> weight, bool is_
   run(1, [&](Crew& crew) {
     for (size_t block = 0; block < of_blocks.shape(0); ++block) {
       const size_t begin = block * summed_block, n = std::min(summed_block, n_rows - begin);
-      draw_block(weight ? weight->data() + begin : nullptr, is_whole, n, of_blocks.data()[block], seed, tree,
-                 first_block + block, draws.data() + begin, crew);
+      draw_block(weight ? weight->data() + begin : nullptr, n, of_blocks.data()[block], seed, tree, first_block + block,
+                 draws.data() + begin, crew);
     }
   });
   return array_of(std::move(draws));
@@ -208,10 +203,10 @@ nb::object grow_forest_rest_py(Codes codes, nb::list edges, Vector y, DrawCounts
 
 void bind_forest_levels(nb::module_& m) {
   m.def("forest_root", [](uint64_t seed, size_t tree) { return root_key(seed, tree); }, "seed"_a, "tree"_a);
-  m.def("forest_block_draws", forest_block_draws_py, "n_rows"_a, "is_whole"_a, "block_weights"_a.noconvert().none(),
-        "seed"_a, "tree"_a);
-  m.def("forest_draws", forest_draws_py, "n_rows"_a, "weight"_a.noconvert().none(), "is_whole"_a,
-        "of_blocks"_a.noconvert(), "first_block"_a, "seed"_a, "tree"_a);
+  m.def("forest_block_draws", forest_block_draws_py, "n_rows"_a, "block_weights"_a.noconvert().none(), "seed"_a,
+        "tree"_a);
+  m.def("forest_draws", forest_draws_py, "n_rows"_a, "weight"_a.noconvert().none(), "of_blocks"_a.noconvert(),
+        "first_block"_a, "seed"_a, "tree"_a);
   m.def("forest_sizes", forest_sizes_py, "y"_a.noconvert(), "draws"_a.noconvert(), "n_classes"_a, "centre"_a);
   m.def("forest_histograms", forest_histograms_py, "codes"_a.noconvert(), "y"_a.noconvert(), "draws"_a.noconvert(),
         "slot"_a.noconvert(), "n_slots"_a, "n_classes"_a, "centre"_a, "sizes"_a.noconvert(), "threads"_a);

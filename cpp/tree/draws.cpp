@@ -1,13 +1,13 @@
 #include "draws.hpp"
 
-#include <cmath>
+#include <algorithm>
+#include <functional>
 
 namespace certifit {
 namespace {
 
-// Places on [0, total), of whole numbers or of any.
-double place_of(Philox& random, double total, bool is_whole) {
-  if (is_whole) return random.below(static_cast<uint32_t>(total));
+// A place on [0, total).
+double place_of(Philox& random, double total) {
   const double high = random.next() * 0x1p-32;
   return (high + random.next() * 0x1p-64) * total;
 }
@@ -28,19 +28,15 @@ void repeat(size_t n_draws, Crew& crew, const Draw& draw) {
   }
 }
 
-bool is_counted(bool is_whole, double total) { return is_whole && total < 0x1p32; }
-
 }  // namespace
 
 DrawnRows drawn_rows(const TreeRows& rows) {
-  DrawnRows out{rows.n_rows, true, {}};
-  if (!rows.is_weighted) return out;
+  DrawnRows out{rows.n_rows, {}};
+  const auto& weight = rows.weight;
+  if (std::adjacent_find(weight.begin(), weight.end(), std::not_equal_to<>()) == weight.end()) return out;
   for (size_t begin = 0; begin < rows.n_rows; begin += summed_block) {
     double total = 0;
-    for (size_t i = begin; i < std::min(rows.n_rows, begin + summed_block); ++i) {
-      total += rows.weight[i];
-      out.is_whole = out.is_whole && rows.weight[i] == std::floor(rows.weight[i]);
-    }
+    for (size_t i = begin; i < std::min(rows.n_rows, begin + summed_block); ++i) total += weight[i];
     out.block_weights.push_back(total);
   }
   return out;
@@ -50,21 +46,19 @@ std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size
   std::vector<double> ends;
   double total = 0;
   for (const double weight : rows.block_weights) ends.push_back(total += weight);
-  const bool is_whole = is_counted(rows.is_whole, total);
-  const size_t n_draws = rows.is_weighted() && is_whole ? static_cast<size_t>(total) : rows.n_rows;
   std::vector<uint32_t> draws(rows.n_blocks(), 0);
-  if (draws.size() == 1) return {static_cast<uint32_t>(n_draws)};
+  if (draws.size() == 1) return {static_cast<uint32_t>(rows.n_rows)};
   Philox random(seed, 2 * tree + 1);
-  repeat(n_draws, crew, [&] {
-    const size_t block = rows.is_weighted() ? index_of(ends, place_of(random, total, is_whole))
+  repeat(rows.n_rows, crew, [&] {
+    const size_t block = rows.is_weighted() ? index_of(ends, place_of(random, total))
                                             : random.below(static_cast<uint32_t>(rows.n_rows)) / summed_block;
     ++draws[block];
   });
   return draws;
 }
 
-void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws, uint64_t seed, size_t tree,
-                size_t block, uint32_t* draws, Crew& crew) {
+void draw_block(const double* weight, size_t n, uint32_t n_draws, uint64_t seed, size_t tree, size_t block,
+                uint32_t* draws, Crew& crew) {
   Philox random(seed, 2 * tree + (uint64_t{block} << 32));
   if (!weight) {
     repeat(n_draws, crew, [&] { ++draws[random.below(static_cast<uint32_t>(n))]; });
@@ -73,8 +67,7 @@ void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws,
   std::vector<double> ends(n);
   double total = 0;
   for (size_t i = 0; i < n; ++i) ends[i] = total += weight[i];
-  is_whole = is_counted(is_whole, total);
-  repeat(n_draws, crew, [&] { ++draws[index_of(ends, place_of(random, total, is_whole))]; });
+  repeat(n_draws, crew, [&] { ++draws[index_of(ends, place_of(random, total))]; });
 }
 
 std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree, Crew& crew) {
@@ -83,8 +76,8 @@ std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree, Cr
   std::vector<uint32_t> draws(rows.n_rows, 0);
   for (size_t block = 0; block < of_blocks.size(); ++block) {
     const size_t begin = block * summed_block, n = std::min(summed_block, rows.n_rows - begin);
-    draw_block(all.is_weighted() ? rows.weight.data() + begin : nullptr, all.is_whole, n, of_blocks[block], seed, tree,
-               block, draws.data() + begin, crew);
+    draw_block(all.is_weighted() ? rows.weight.data() + begin : nullptr, n, of_blocks[block], seed, tree, block,
+               draws.data() + begin, crew);
   }
   return draws;
 }

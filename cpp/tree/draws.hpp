@@ -10,11 +10,10 @@
 
 namespace certifit {
 
-// What draws must know of all rows. block_weights: of every block of `summed_block` rows; empty where no row weighs
-// other than 1. is_whole: all weights are whole numbers.
+// What draws must know of all rows. block_weights: of every block of `summed_block` rows; empty where all rows weigh the
+// same.
 struct DrawnRows {
   size_t n_rows = 0;
-  bool is_whole = true;
   std::vector<double> block_weights;
 
   bool is_weighted() const { return !block_weights.empty(); }
@@ -23,14 +22,14 @@ struct DrawnRows {
 
 DrawnRows drawn_rows(const TreeRows& rows);
 
-// How many draws fall into every block, of as many as the sum of the weights, where they are whole, else as there are
-// rows.
+// How many draws fall into every block, of as many as there are rows: neither the unit of the weights nor copies in
+// place of weights change their number.
 std::vector<uint32_t> draws_of_blocks(const DrawnRows& rows, uint64_t seed, size_t tree, Crew& crew);
 
 // Which of the n rows of a block they fall on, each with a chance in proportion to its weight: adds to `draws`.
-// weight: of these rows, null where all are 1.
-void draw_block(const double* weight, bool is_whole, size_t n, uint32_t n_draws, uint64_t seed, size_t tree,
-                size_t block, uint32_t* draws, Crew& crew);
+// weight: of these rows, null where all rows weigh the same.
+void draw_block(const double* weight, size_t n, uint32_t n_draws, uint64_t seed, size_t tree, size_t block,
+                uint32_t* draws, Crew& crew);
 
 // How often each row is drawn for a tree.
 std::vector<uint32_t> drawn(const TreeRows& rows, uint64_t seed, size_t tree, Crew& crew);

@@ -93,10 +93,10 @@ struct ForestSums {
   std::vector<Levels> seen;
 };
 
-// Rows that begin with a block, and of every tree the draws of their blocks.
+// Rows that begin with a block, and of every tree the draws of their blocks. is_weighted: not all rows weigh the same.
 struct DrawnPartOfRows {
   const TreeRows& rows;
-  bool is_whole;
+  bool is_weighted;
   size_t first_block;
   const uint32_t* block_draws;  // trees x blocks
   size_t n_blocks;

@@ -419,9 +419,9 @@ OutOfBag check_forest_part(const DrawnPartOfRows& part, const uint8_t* ranks, co
     std::vector<uint32_t> draws(n, 0);
     for (size_t block = 0; block < part.n_blocks; ++block) {
       const size_t begin = block * summed_block;
-      draw_block(rows.is_weighted ? rows.weight.data() + begin : nullptr, part.is_whole,
-                 std::min(summed_block, n - begin), part.block_draws[t * part.n_blocks + block], part.seed, t,
-                 part.first_block + block, draws.data() + begin, crew);
+      draw_block(part.is_weighted ? rows.weight.data() + begin : nullptr, std::min(summed_block, n - begin),
+                 part.block_draws[t * part.n_blocks + block], part.seed, t, part.first_block + block,
+                 draws.data() + begin, crew);
     }
     for (size_t i = 0; i < n; ++i) is_drawn[t][i] = draws[i] > 0;
     add_leaves(rows, led, forest, t, draws, n_classes,

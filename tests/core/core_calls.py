@@ -1056,7 +1056,7 @@ def _(rng: Rng) -> Arguments:
     n_rows = int(rng.integers(1, 40_000))
     weights = rng.integers(1, 9, size=-(-n_rows // 2**14)).astype(np.float64)
     return {
-        "n_rows": n_rows, "is_whole": bool(rng.integers(2)), "block_weights": maybe(rng, weights), "seed": 7, "tree": 3,
+        "n_rows": n_rows, "block_weights": maybe(rng, weights), "seed": 7, "tree": 3,
     }  # fmt: skip
 
 
@@ -1065,8 +1065,7 @@ def _(rng: Rng) -> Arguments:
     n_rows = int(rng.integers(1, 40_000))
     of_blocks = rng.integers(0, 99, size=-(-n_rows // 2**14)).astype(np.uint32)
     weight = maybe(rng, rng.integers(1, 9, size=n_rows).astype(np.float64))
-    known = {"n_rows": n_rows, "weight": weight, "is_whole": bool(rng.integers(2))}
-    return {**known, "of_blocks": of_blocks, "first_block": 5, "seed": 7, "tree": 3}
+    return {"n_rows": n_rows, "weight": weight, "of_blocks": of_blocks, "first_block": 5, "seed": 7, "tree": 3}
 
 
 @call("forest_sizes")
@@ -1117,7 +1116,7 @@ def _(rng: Rng) -> Arguments:
     target = {name: rest[name] for name in ("y", "weight", "n_classes", "threads")}
     n_blocks = -(-len(codes) // 2**14)
     return {
-        "ranks": codes, **target, **trees, "is_weighted": bool(rng.integers(2)), "is_whole": False, "first_block": 2,
+        "ranks": codes, **target, **trees, "is_weighted": bool(rng.integers(2)), "first_block": 2,
         "block_draws": rng.integers(0, 99, size=(len(trees["ends"]) - 1, n_blocks)).astype(np.uint32),
         "sums": np.zeros_like(trees["values"]), "mass": np.zeros(len(trees["values"])),
         "seen": np.zeros((0, 4), dtype=np.uint64),

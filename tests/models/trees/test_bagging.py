@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor as TheirTree
 
 import certifit as cf
 from certifit.models.ensembles.draws import counts_of, distinct_rows
-from certifit.models.ensembles.out_of_bag import mean_of_squares, share_of_errors
+from certifit.models.forest.out_of_bag import OutOfBag, out_of_bag
 
 
 def rows(n=200, seed=0):
@@ -42,14 +42,12 @@ def test_draws_are_in_proportion_to_weights(is_whole, with_replacement):
     distinct = distinct_rows(X, y, weight)
     share = 1.0 if with_replacement else 0.4
     counts = np.array([counts_of(distinct, share, with_replacement, 7, k) for k in range(2000)])
-    total = distinct.n_positions
-    assert total == (weight.sum() if is_whole else 40)
-    assert (counts.sum(axis=1) == max(1, round(share * total))).all()
+    assert (counts.sum(axis=1) == round(share * 40)).all()
     if with_replacement:
-        expected = total * distinct.weight / distinct.weight.sum()
+        expected = 40 * distinct.weight / distinct.weight.sum()
         assert (np.abs(counts.mean(axis=0) - expected) < 6 * np.sqrt(expected / 2000)).all()
     else:
-        assert (counts <= (distinct.weight if is_whole else 1)).all()
+        assert (counts <= 1).all()
         assert np.corrcoef(counts.mean(axis=0), distinct.weight)[0, 1] > 0.95
 
 
@@ -71,11 +69,11 @@ def test_predictions_are_means_and_votes():
 
 def test_the_out_of_bag_error_is_that_of_models_that_did_not_draw_a_row():
     X, y, _ = rows()
-    model = cf.BaggingRegressor(KNeighborsRegressor(3), 6, max_samples=0.5, bootstrap=False).fit(X, y)
+    model = cf.BaggingRegressor(KNeighborsRegressor(3), 40, max_samples=0.5, bootstrap=False).fit(X, y)
     distinct = distinct_rows(X, y, None)
-    drawn = np.array([counts_of(distinct, 0.5, False, 0, k) for k in range(6)])
+    drawn = np.array([counts_of(distinct, 0.5, False, 0, k) for k in range(40)])
     said = np.array([own.predict(X[distinct.numbers]) for own in model.estimators_])
-    is_out = (drawn == 0).any(axis=0)
+    is_out = (drawn == 0).sum(axis=0) >= 10
     means = np.nanmean(np.where(drawn == 0, said, np.nan)[:, is_out], axis=0)
     residuals = means - y[distinct.numbers][is_out]
     assert np.isclose(model.oob_error_, np.mean(residuals**2))
@@ -83,14 +81,19 @@ def test_the_out_of_bag_error_is_that_of_models_that_did_not_draw_a_row():
     assert cf.BaggingRegressor(KNeighborsRegressor(3), 2, bootstrap=False).fit(X, y).oob_error_ is None
 
 
+def covers(truth, residuals, weight, n_classes):
+    means = np.column_stack([1.0 - residuals, residuals]) if n_classes else residuals
+    zeros = np.zeros(len(weight))
+    low, high = out_of_bag(OutOfBag(), means, zeros + 10, zeros, weight, n_classes).error(n_classes > 0)[1:]
+    return low <= truth <= high
+
+
 def test_intervals_cover_as_often_as_they_say():
     rng = np.random.default_rng(0)
     hits = squares = 0
     for _ in range(400):
-        low, high = share_of_errors(rng.random(100) < 0.2, np.ones(100))[1:]
-        hits += low <= 0.2 <= high
-        low, high = mean_of_squares(rng.normal(size=200), np.ones(200))[1:]
-        squares += low <= 1.0 <= high
+        hits += covers(0.2, rng.random((100, 1)) < 0.2, np.ones(100), 2)
+        squares += covers(1.0, rng.normal(size=(300, 1)), rng.integers(1, 4, 300) ** 2.0, 0)
     assert hits > 360
     assert squares > 355
 
@@ -99,10 +102,12 @@ def test_weights_are_copies_whatever_the_estimator_takes():
     X, y, weight = rows(80)
     copies = np.repeat(np.arange(80), weight.astype(int))
     for estimator in (cf.DecisionTreeRegressor(max_depth=3), KNeighborsRegressor(2), TheirTree(max_depth=3)):
-        one = cf.BaggingRegressor(estimator, 4).fit(X, y, weight)
-        other = cf.BaggingRegressor(estimator, 4).fit(X[copies], y[copies])
+        one = cf.BaggingRegressor(estimator, 40, max_samples=0.4).fit(X, y, weight)
+        other = cf.BaggingRegressor(estimator, 40, max_samples=0.4).fit(X[copies], y[copies])
         assert np.allclose(one.predict(X), other.predict(X), rtol=1e-9)
         assert np.isclose(one.oob_error_, other.oob_error_)
+        assert np.array_equal(one.fit(X, y, 10 * weight).predict(X), one.predict(X))
+        assert np.array_equal(one.fit(X, y, np.full(80, 10.0)).predict(X), other.fit(X, y).predict(X))
 
 
 def test_certificates_are_those_of_the_copies_and_refuse_a_changed_one():
@@ -165,7 +170,7 @@ def test_what_is_not_legal_is_refused():
     for parameters in ({"n_estimators": 0}, {"max_samples": 0.0}, {"max_samples": 1.5}, {"bootstrap": "yes"}):
         with pytest.raises((ValueError, TypeError), match=next(iter(parameters))):
             cf.BaggingRegressor(cf.Ridge(), **parameters).fit(X, y)
-    with pytest.raises(ValueError, match="without replacement there are 30 rows"):
+    with pytest.raises(ValueError, match="without replacement there are 30 distinct rows"):
         cf.BaggingRegressor(cf.Ridge(), max_samples=31, bootstrap=False).fit(X, y)
     with pytest.raises(TypeError, match="Perceptron has none"):
         cf.BaggingClassifier(cf.Perceptron()).fit(X, y > 0)

@@ -19,8 +19,8 @@ from certifit.data.columns import Array
 from certifit.data.user_input import UserRows, UserTarget, UserWeights, taken
 from certifit.minimise.steps import Steps, is_watched
 from certifit.models.ensembles.draws import counts_of
-from certifit.models.ensembles.out_of_bag import mean_of_squares, share_of_errors
 from certifit.models.ensembles.rows import CheckedRows, InMemory, class_codes, drawn, fitted
+from certifit.models.forest.out_of_bag import OutOfBag, out_of_bag
 
 MOST_ATTEMPTS = 1000  # to draw a sample of more than one class
 
@@ -38,10 +38,6 @@ class Bagging(InMemory):
     def fit(self, X: UserRows, y: UserTarget, sample_weight: UserWeights = None) -> Self:
         """Fit every copy to its own sample of the rows X with targets y; weights count rows."""
         return self._fit(X, y, sample_weight=sample_weight)
-
-    @abstractmethod
-    def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
-        """The error of mean answers, and an interval for it."""
 
     @abstractmethod
     def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
@@ -110,12 +106,12 @@ class Bagging(InMemory):
                 total = np.zeros((len(n_out), answers.shape[1]))
             total[out] += answers
             n_out[out] += 1
-        is_out = n_out > 0
         if total is None:
             return None, None
-        means, y = total[is_out] / n_out[is_out, None], rows.y[distinct.numbers[is_out]]
-        error, low, high = self._out_of_bag(means, y, distinct.weight[is_out])
-        return error, (low, high)
+        n_classes, weight = len(getattr(self, "classes_", ())), distinct.weight / distinct.weight.max()
+        means, y = total / np.maximum(n_out, 1)[:, None], rows.y[distinct.numbers]
+        error, low, high = out_of_bag(OutOfBag(), means, n_out, y, weight, n_classes).error(n_classes > 0)
+        return error, None if low is None or high is None else (low, high)
 
     def _gate_again(self, X: UserRows, y: UserTarget, **roles: UserWeights) -> list[object]:
         """The checked sample of every estimator, drawn again."""
@@ -155,16 +151,17 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     Rows that are equal in every column and in the class are one row with their weights added, and rows are numbered by
     a hash of their values: neither the order of rows nor copies instead of weights change a sample. A copy gets each
     row that was drawn once, with the number of its draws as its weight, or the row that often where its fit takes no
-    sample_weight. A sample of one class only is drawn again.
+    sample_weight. There are as many draws as distinct rows of positive weight, each with a chance in proportion to the
+    weight, whatever its unit. A sample of one class only is drawn again.
 
     Parameters
     ----------
     estimator : a classifier, ours or of any library with scikit-learn's contract
     n_estimators : int >= 1, default 10
     max_samples : float in (0, 1] or int >= 1, default 1.0
-        Rows that are drawn for a copy: a share of all, or a number. Of whole weights rows count as often as they weigh.
+        Draws of a copy: a share of the number of distinct rows of positive weight, or a number.
     bootstrap : bool, default True
-        Draw with replacement; False draws every row at most once.
+        Draw with replacement; False draws every distinct row at most once.
     voting : "soft" or "hard", default "soft"
         "soft" needs predict_proba.
     random_state : int >= 0, default 0
@@ -178,14 +175,14 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     ----------
     classes_ : the labels, sorted
     estimators_ : the fitted copies; their classes are the places of labels in classes_
-    oob_error_, oob_interval_ : the share of wrong classes on rows that copies did not draw, by these copies, and a 95 %
-        interval for it; None where every copy drew every row
+    oob_error_, oob_interval_ : the share of wrong classes on rows that at least 10 copies did not draw, by these
+        copies, and a 95 % interval for it; None where such rows hold less than 95 % of the weight: some 50 copies do
     certificates_ : a certificate each, None of an estimator that has none; certificate_ is the one that says least
 
     >>> import numpy as np
     >>> import certifit as cf
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = cf.BaggingClassifier(cf.DecisionTreeClassifier(), 20).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> model = cf.BaggingClassifier(cf.DecisionTreeClassifier(), 50).fit(X, X[:, 0] * X[:, 1] > 0)
     >>> model.certificate_.holds, model.oob_error_ < 0.1
     (True, True)
     """
@@ -236,9 +233,6 @@ class BaggingClassifier(ClassifierMixin, Bagging):
                 f"voting='soft' needs predict_proba, and {type(self.estimator).__name__} has none. Use voting='hard'."
             )
 
-    def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
-        return share_of_errors(answers.argmax(axis=1) != y, weight)
-
     def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
         places = np.asarray(model.classes_).astype(np.int64)
         if self.voting == "soft":
@@ -264,13 +258,13 @@ class BaggingRegressor(RegressorMixin, Bagging):
     Attributes
     ----------
     estimators_, certificates_ : as for BaggingClassifier
-    oob_error_, oob_interval_ : the mean squared error on rows that copies did not draw, by these copies, and a 95 %
-        interval for it; None where every copy drew every row
+    oob_error_, oob_interval_ : the mean squared error on rows that at least 10 copies did not draw, by these copies,
+        and a 95 % interval for it; None where such rows hold less than 95 % of the weight: some 50 copies do
 
     >>> import numpy as np
     >>> import certifit as cf
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
-    >>> model = cf.BaggingRegressor(cf.DecisionTreeRegressor(), 20).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    >>> model = cf.BaggingRegressor(cf.DecisionTreeRegressor(), 50).fit(X, np.sin(X[:, 0]) + X[:, 1])
     >>> model.certificate_.holds, model.oob_error_ < 0.2
     (True, True)
     """
@@ -306,9 +300,6 @@ class BaggingRegressor(RegressorMixin, Bagging):
         if len(wrong):
             raise ValueError(f"Input y contains NaN, infinity or a missing value: row {wrong[0]}. Remove such rows.")
         return np.asarray(values)
-
-    def _out_of_bag(self, answers: Array, y: Array, weight: Array) -> tuple[float, float, float]:
-        return mean_of_squares(answers[:, 0] - y, weight)
 
     def _answers(self, model: BaseEstimator, X: UserRows) -> Array:
         return np.asarray(model.predict(X), dtype=np.float64)[:, None]

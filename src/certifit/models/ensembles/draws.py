@@ -1,8 +1,8 @@
 """Samples of rows that do not depend on the order of the rows, nor on copies in place of weights.
 
 Rows that are equal in every column and in the target are one row with their weights added, and these are put in the
-order of a hash of their values. A draw is a position on the cumulative weight. Where all weights are whole numbers,
-there are as many positions as they add up to, else as there are rows.
+order of a hash of their values. There are as many draws as such rows, each with a chance in proportion to the weight:
+neither copies in place of weights nor the unit of the weights change a sample.
 """
 
 from __future__ import annotations
@@ -33,11 +33,6 @@ class DistinctRows:
         """Whether all weights are whole numbers."""
         return bool((self.weight == np.floor(self.weight)).all()) and self.weight.sum() < 2.0**53
 
-    @property
-    def n_positions(self) -> int:
-        """How many rows there are to draw from."""
-        return int(self.weight.sum()) if self.is_whole else len(self.numbers)
-
 
 _AT_ONCE = 1 << 15  # numbers that are hashed together
 
@@ -57,21 +52,21 @@ def distinct_rows(X: Any, y: Array, weight: Array | None) -> DistinctRows:
 
 
 def counts_of(rows: DistinctRows, share: float | int, with_replacement: bool, seed: int, number: int) -> Array:
-    """How often each distinct row is in sample `number`. share: of all positions, or how many are drawn."""
-    total = rows.n_positions
+    """How often each distinct row is in sample `number`. share: of the distinct rows, or how many draws.
+
+    Without replacement a row is drawn after the others with a chance in proportion to its weight among those left.
+    """
+    total = len(rows.weight)
     n_draws = int(share) if isinstance(share, int | np.integer) else max(1, round(float(share) * total))
     if n_draws > total and not with_replacement:
-        raise ValueError(f"max_samples is {n_draws}, and without replacement there are {total} rows to draw.")
+        raise ValueError(f"max_samples is {n_draws}, and without replacement there are {total} distinct rows.")
+    weight = rows.weight / rows.weight.max()
     if with_replacement:
-        ends = np.cumsum(rows.weight)
+        ends = np.cumsum(weight)
         places = np.searchsorted(ends, _uniform(seed, number, n_draws) * ends[-1], side="right")
         return np.bincount(np.minimum(places, len(ends) - 1), minlength=len(ends)).astype(np.float64)
-    if rows.is_whole:  # every unit of weight is a row of its own
-        units = np.repeat(np.arange(len(rows.weight)), rows.weight.astype(np.int64))
-        chosen = np.argsort(_uniform(seed, number, total), kind="stable")[:n_draws]
-        return np.bincount(units[chosen], minlength=len(rows.weight)).astype(np.float64)
     # The smallest of independent exponential times with the weights as rates.
-    times = -np.log1p(-_uniform(seed, number, total)) / rows.weight
+    times = -np.log1p(-_uniform(seed, number, total)) / weight
     counts = np.zeros(total)
     counts[np.argsort(times, kind="stable")[:n_draws]] = 1.0
     return counts

@@ -9,7 +9,7 @@ trees predicts it, and the errors of these predictions are the out-of-bag error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 
@@ -34,8 +34,9 @@ MOST_EDGES = 256  # of a column, a power of two: more than bins have
 class ForestCertificate(Certificate):
     """The proof that goes with a forest.
 
-    out_of_bag: the share of wrong classes, or the mean squared error, on rows that trees did not draw; low and high: a
-    95 % interval for it. None where every row was drawn for every tree.
+    out_of_bag: the share of wrong classes, or the mean squared error, on rows that at least 10 trees did not draw; low
+    and high: a 95 % interval for it. None where such rows hold less than 95 % of the weight. left_out: the share of the
+    weight of other rows; 0 in a model read from a file.
     """
 
     n_trees: int = 0
@@ -44,6 +45,7 @@ class ForestCertificate(Certificate):
     low: float | None = None
     high: float | None = None
     fault: str = ""
+    left_out: float = field(default=0.0, compare=False)
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
@@ -54,11 +56,17 @@ class ForestCertificate(Certificate):
             f"{self.deviation:.1e}, within rounding."
         )
         if self.out_of_bag is None:
-            return [first, "Every tree drew every row: there is no out-of-bag error."]
+            share = f"{100 * self.left_out:.2g}" if self.left_out else "more than 5"
+            return [
+                first,
+                f"No out-of-bag error: rows of {share} % of the weight are out of bag in fewer than 10 trees. More "
+                "trees give one.",
+            ]
+        others = f" Other rows hold {100 * self.left_out:.2g} % of the weight." if self.left_out else ""
         return [
             first,
-            f"Out-of-bag error {self.out_of_bag:.4g} (95 %: {self.low:.4g} to {self.high:.4g}), on rows that trees did "
-            "not draw.",
+            f"Out-of-bag error {self.out_of_bag:.4g} (95 %: {self.low:.4g} to {self.high:.4g}), on rows that at least "
+            f"10 trees did not draw.{others}",
         ]
 
 
@@ -73,32 +81,28 @@ def certify(task: ForestTask, state: ForestState) -> ForestCertificate:
     deviation, errors = (_of_memory if task.passed is None else _of_parts)(task, state)
     allowed = 16 * (task.n_rows + 16) * UNIT  # a sum has as many terms as rows were drawn, whatever they weigh
     unit = 1.0 if task.n_classes else task.y_unit**2
-    error, low, high = (
-        None if number is None else number * unit for number in errors.error(task.n_classes > 0, task.is_weighted)
-    )
+    error, low, high = (None if number is None else number * unit for number in errors.error(task.n_classes > 0))
     value, n_asked = (deviation + UNIT) / allowed, task.settings.n_estimators
     fault = ""
     if not value <= 1:
-        fault = _leaf_fault(deviation + UNIT, task.n_rows)
+        fault = _leaf_fault(deviation + UNIT)
     elif state.n_trees < n_asked:
         value, fault = math.inf, unfinished(state.n_trees, n_asked, "trees")
     return ForestCertificate(
         claim=CLAIM, theorem=THEOREM, value=value, tolerance=1.0, rounding=1.0, n_trees=state.n_trees,
-        deviation=deviation + UNIT, out_of_bag=error, low=low, high=high, fault=fault,
+        deviation=deviation + UNIT, out_of_bag=error, low=low, high=high, fault=fault, left_out=errors.left_out,
     )  # fmt: skip
 
 
-def _leaf_fault(deviation: float, n_rows: int) -> str:
+def _leaf_fault(deviation: float) -> str:
     """What a leaf that its rows do not give may come from."""
     what = f"a leaf is off by {deviation:.1e} from what its rows give, more than rounding allows"
     if math.isinf(deviation):
         what = "a leaf has none of the rows drawn for its tree, or a split divides levels that none of these has"
-    words = f"{what}. The forest was changed, or these are not its rows"
-    if n_rows <= BLOCK:
-        return f"{words}."
     return (
-        f"{words}, or it was fitted by a version that drew more than {BLOCK:,} rows in another way. It predicts what "
-        "it did then; to have it proven, fit it again."
+        f"{what}. The forest was changed, or these are not its rows, or it was fitted by a version that drew rows of "
+        f"weights, copies or more than {BLOCK:,} rows in another way. It predicts what it did then; to have it proven, "
+        "fit it again."
     )
 
 
@@ -154,8 +158,8 @@ def _of_parts(task: ForestTask, state: ForestState) -> tuple[float, OutOfBag]:
 def _with_part(part: Part, before: _Sums, draws: Draws, asked: tuple[Array | None, ...], n_classes: int) -> _Sums:
     y, weight = part["y"], part["weight"]
     sums, mass, seen, means, n_out = core.check_forest_part(
-        part["codes"], y, weight, draws.is_weighted, draws.is_whole, draws.blocks_of(part), part.first // BLOCK,
-        before.sums, before.mass, before.seen, *asked, n_classes, draws.seed, n_threads(),
+        part["codes"], y, weight, draws.is_weighted, draws.blocks_of(part), part.first // BLOCK, before.sums,
+        before.mass, before.seen, *asked, n_classes, draws.seed, n_threads(),
     )  # fmt: skip
     return _Sums(sums, mass, seen, out_of_bag(before.errors, means, n_out, y, weight, n_classes))
 

@@ -23,7 +23,6 @@ class Draws:
 
     seed: int
     is_weighted: bool
-    is_whole: bool
     first_tree: int
     of_blocks: Array
 
@@ -36,34 +35,33 @@ class Draws:
         """How often each row of a part is drawn for a tree."""
         weight = part["weight"] if self.is_weighted else None
         blocks, number = self.blocks_of(part)[tree - self.first_tree], part.first // BLOCK
-        draws: Array = core.forest_draws(part.n_rows, weight, self.is_whole, blocks, number, self.seed, tree)
+        draws: Array = core.forest_draws(part.n_rows, weight, blocks, number, self.seed, tree)
         return draws
 
 
 @dataclass(frozen=True)
 class DrawnRows:
-    """What draws must know of all rows. block_weights: None where all weights are 1."""
+    """What draws must know of all rows. block_weights: None where all rows weigh the same."""
 
     n_rows: int
-    is_whole: bool
     block_weights: Array | None
 
     def draws(self, seed: int, first: int, end: int) -> Draws:
         """Of trees [first, end)."""
-        known = (self.n_rows, self.is_whole, self.block_weights, seed)
+        known = (self.n_rows, self.block_weights, seed)
         of_blocks = np.array([core.forest_block_draws(*known, tree) for tree in range(first, end)], dtype=np.uint32)
-        return Draws(seed, self.block_weights is not None, self.is_whole, first, of_blocks)
+        return Draws(seed, self.block_weights is not None, first, of_blocks)
 
 
 def drawn_rows(parts: Parts) -> DrawnRows:
     """Of the rows of all parts."""
     of_parts = list(parts.map(_weights, ("y", "weight")))
-    is_weighted = any(has_weights for _, has_weights, _ in of_parts)
+    is_weighted = min(low for _, low, _ in of_parts) < max(high for _, _, high in of_parts)
     weights = np.concatenate([blocks for blocks, _, _ in of_parts]) if is_weighted else None
-    return DrawnRows(parts.n_rows, all(is_whole for _, _, is_whole in of_parts), weights)
+    return DrawnRows(parts.n_rows, weights)
 
 
-def _weights(part: Part) -> tuple[Array, bool, bool]:
+def _weights(part: Part) -> tuple[Array, float, float]:
     weight = part["weight"]
     blocks = np.ascontiguousarray(core.block_sizes(part["y"], weight, 0.0)[:, 0])
-    return blocks, bool((weight != 1).any()), bool((weight == np.floor(weight)).all())
+    return blocks, float(weight.min()), float(weight.max())

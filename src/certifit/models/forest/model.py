@@ -51,7 +51,7 @@ class ForestModel(TaskEstimator[ForestTask, ForestState]):
 
     @property
     def oob_error_(self) -> float | None:
-        """The error on rows that trees did not draw: the share of wrong classes, or the mean squared error."""
+        """The error on rows that at least 10 trees did not draw: the share of wrong classes, or the mean square."""
         check_is_fitted(self)
         return self.certificate_.out_of_bag
 
@@ -110,7 +110,8 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
     Columns are cut into at most max_bins bins at quantiles of up to 200,000 rows; splits are of the largest decrease of
     the Gini impurity between bins. Rows that are equal in every column and in y are one row with their weights added,
     and rows are numbered by a hash of their values: neither the order of rows nor copies instead of weights change a
-    forest. As many rows are drawn as the weights add up to, where they are whole numbers, else as there are rows.
+    forest. A tree makes as many draws as there are such rows, each with a chance in proportion to the weight: whatever
+    the unit of the weights.
     Missing values (NaN) go to the side where they decrease more. Rows beyond the limit of `cf.memory` are read in
     passes.
 
@@ -135,14 +136,15 @@ class RandomForestClassifier(ForestModel, Classifier[ForestTask, ForestState]):
     classes_ : the labels, sorted
     forest_ : the nodes of all trees as arrays (certifit.models.forest.state)
     feature_importances_ : the mean share of a tree's decreases that each column brought
-    oob_error_, oob_interval_ : the share of wrong classes on rows that trees did not draw, and a 95 % interval for it
+    oob_error_, oob_interval_ : the share of wrong classes on rows that at least 10 trees did not draw, and a 95 %
+        interval for it; None where such rows hold less than 95 % of the weight
     history_ : every tree with its leaves
     certificate_ : see above
 
     >>> import numpy as np
     >>> import certifit as cf
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> model = cf.RandomForestClassifier(20).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> model = cf.RandomForestClassifier(50).fit(X, X[:, 0] * X[:, 1] > 0)
     >>> model.certificate_.holds, model.oob_error_ < 0.1
     (True, True)
     """
@@ -214,12 +216,12 @@ class RandomForestRegressor(ForestModel, Regressor[ForestTask, ForestState]):
     Attributes
     ----------
     forest_, feature_importances_, certificate_ : as for RandomForestClassifier
-    oob_error_, oob_interval_ : the mean squared error on rows that trees did not draw, and a 95 % interval for it
+    oob_error_, oob_interval_ : the mean squared error on the same rows, and a 95 % interval for it
 
     >>> import numpy as np
     >>> import certifit as cf
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> model = cf.RandomForestRegressor(20).fit(X, np.sin(X[:, 0]) + X[:, 1])
+    >>> model = cf.RandomForestRegressor(50).fit(X, np.sin(X[:, 0]) + X[:, 1])
     >>> model.certificate_.holds, model.oob_error_ < 0.1
     (True, True)
     """
