@@ -189,6 +189,19 @@ class TestNewLevels:
         assert encoder.apply(pa.table({"t": unused})).toarray().ravel().tolist() == [1, 0]
 
 
+def test_levels_that_a_type_declares_are_the_reference_and_all_others_are_refused() -> None:
+    frame = pd.DataFrame({"t": pd.Categorical(["a", "b", "b", "c"])})
+    for levels, kept in (("columns", [0, 1, 0]), ("codes", [0, 1, 0])):
+        encoder = TableEncoder(levels=levels, sparse_output=False).fit(frame.iloc[:3])
+        for again in (encoder, TableEncoder.from_state(*encoder.to_state())):
+            assert list(again.get_feature_names_out()) == (["t=b"] if levels == "columns" else ["t"])
+            assert again.columns_[0].declared == ("c",)
+            for kind in ("category", object):
+                assert again.transform(frame.iloc[[0, 1, 3]].astype(kind)).ravel().tolist() == kept
+            with pytest.raises(ValueError, match="level 'd' at row 0"):
+                again.transform(pd.DataFrame({"t": ["d"]}))
+
+
 def test_a_level_called_other_keeps_its_name_beside_the_rare_ones() -> None:
     _, columns = encoded(pa.table({"t": ["a", "a", "other", "other", "x"]}), min_count=2)
     assert list(columns) == ["t=other", "t=other (rare)"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from forge import metadata, split
+from forge import edited, metadata, split
 from samples import NASTY_LEVELS, TABLES, samples, table
 
 import certifit as cf
@@ -23,6 +23,17 @@ from certifit.modelfile.files import from_bytes, to_bytes
 
 def fitted(name: str = "table") -> Any:
     return copy.deepcopy(samples()[name].model)
+
+
+def test_levels_that_a_type_declares_come_back_and_contradictions_are_refused():
+    frame = pd.DataFrame({"t": pd.Categorical(["a", "b", "b", "c"]), "x": [1.0, 2.0, 4.0, 3.0]})
+    model = cf.Ridge(1.0, encoder="auto").fit(frame.iloc[:3], [1.0, 2.0, 3.5])
+    again = from_bytes(to_bytes(model))
+    assert again.encoder_.columns_ == model.encoder_.columns_
+    assert (again.predict(frame) == model.predict(frame)).all()
+    for declared in ([["x", ["c"]]], [["t", ["a"]]], [["no", ["c"]]], [["t", ["c", "c"]]]):
+        with pytest.raises(ModelFileError):
+            from_bytes(edited(to_bytes(model), "encoder.declared", declared))
 
 
 # ---- the same encoder comes back

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     KFold,
     LeaveOneOut,
     RepeatedKFold,
@@ -105,6 +107,15 @@ def test_a_weight_of_two_is_the_row_twice_in_fit_and_score(rng):
 
 
 @pytest.mark.slow
+def test_groups_and_rare_levels_of_a_frame(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=90), "kind": pd.Categorical(["rare", *rng.choice(["a", "b"], 89)])})
+    y, groups = frame["x"] + (frame["kind"] == "b"), np.arange(90) // 9
+    for model in (cf.Ridge(0.1, encoder="auto"), cf.DecisionTreeRegressor(encoder="auto", max_depth=4)):
+        for table in (frame, frame.astype({"kind": object})):
+            assert cf.CrossValidated(model, cv=GroupKFold(3)).fit(table, y, groups=groups).best_score_ > 0.5
+        assert np.isfinite(cross_val_score(model, frame, y, cv=5, error_score="raise")).all()
+
+
 def test_leave_one_out_chooses_as_ridge_cv_does(rng):
     X, y = rows(rng, 80)
     alphas = np.geomspace(1e-4, 10, 9)

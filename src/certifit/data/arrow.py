@@ -9,11 +9,12 @@ Frames and arrays become Arrow tables; `from_arrow` takes what hands out an Arro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,7 @@ class ArrowSource(Source):
     """
 
     is_table = True
+    declared: Mapping[str, Sequence[str]] = MappingProxyType({})  # levels that types of columns name, in rows or not
 
     def __init__(
         self,
@@ -64,6 +66,17 @@ class ArrowSource(Source):
         self.target = target or "y"
         self.place = place
         self.n_rows = n_rows
+
+    @classmethod
+    def of_table(cls, table: pa.Table, target: str | None = None, weight: str | None = None, **roles: Any) -> Self:
+        """The rows of a user's table; a column of pandas' categories declares its levels."""
+        source = cls(table.to_batches, table.schema, target, weight, n_rows=table.num_rows, **roles)
+        source.declared = {
+            name: [str(level) for chunk in column.chunks for level in chunk.dictionary.to_pylist() if level is not None]
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if pa.types.is_dictionary(column.type)
+        }
+        return source
 
     @property
     def readings(self) -> dict[str, str]:

@@ -312,7 +312,7 @@ def _joined_table(
     }
     for role, column in roles.items():
         table = table.append_column(column, [beside[role]])
-    return ArrowSource(table.to_batches, table.schema, name, n_rows=table.num_rows, **roles)
+    return ArrowSource.of_table(table, name, **roles)
 
 
 def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
@@ -327,7 +327,7 @@ def _unlabelled_table(model: Any, table: Any, sample_weight: Any) -> Source:
     if sample_weight is not None:
         weight = _free_name("weight", table.column_names)
         table = table.append_column(weight, [checked_weight(sample_weight, table.num_rows)])
-    return ArrowSource(table.to_batches, table.schema, None, weight, n_rows=table.num_rows)
+    return ArrowSource.of_table(table, None, weight)
 
 
 def _refuse_extra(**arguments: Any) -> None:

@@ -100,10 +100,19 @@ def _is_numbers(value: Any) -> bool:
     )  # fmt: skip
 
 
-# What only some encoders have: how cells were written, numbers that mean no value, the rule that finds them.
+def _is_levels(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and TEXTS.accepts(pair[1])
+        for pair in value
+    )  # fmt: skip
+
+
+# What only some encoders have: how cells were written, numbers that mean no value, the rule that finds them, levels
+# that no row of the fit has.
 READINGS = Check("sorted pairs of a column and how its cells are written", _is_pairs)
 ABSENT = Check("pairs of a column and a number", _is_numbers)
 RULE = one_of("recognise")
+DECLARED = Check("pairs of a column and its levels", _is_levels)
 CODES = one_of("codes")  # categories as codes; what is not there is columns
 
 
@@ -111,7 +120,9 @@ def encoder_spec(record: Any) -> Spec:
     """What the record of an encoder says; of free text, written cells and numbers for no value only where there are."""
     if not isinstance(record, dict):
         return ENCODER
-    more: dict[str, Spec] = {"texts": words_spec(record.get("texts")), "readings": READINGS, "absent": ABSENT}
+    more: dict[str, Spec] = {
+        "texts": words_spec(record.get("texts")), "readings": READINGS, "absent": ABSENT, "declared": DECLARED,
+    }  # fmt: skip
     spec = {**ENCODER, **{name: of for name, of in more.items() if name in record}}
     some: dict[str, Spec] = {"absent": RULE, "levels": CODES}
     if isinstance(record.get("parameters"), dict):
@@ -138,7 +149,9 @@ def dump_encoder(asked: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
     if fitted is not None:
         absent = [[kind.name, kind.absent] for kind in fitted.columns_ if kind.absent is not None]
         readings = sorted([name, word] for name, word in fitted.readings_.items())
+        declared = [[kind.name, list(kind.declared)] for kind in fitted.columns_ if getattr(kind, "declared", ())]
         record |= ({"absent": absent} if absent else {}) | ({"readings": readings} if readings else {})
+        record |= {"declared": declared} if declared else {}
     return record | ({} if words is None else {"texts": {"n_texts": n_texts, "parameters": words}}), arrays
 
 
@@ -188,7 +201,8 @@ def build_encoder(
         return table_encoder, None
     if names is None or len(set(names)) < len(names):
         raise ModelFileError("the columns of a table need names, each its own.")
-    fitted = _build_fitted(parameters, words, names, n_columns, arrays, most_columns)
+    declared = dict(record.get("declared", []))
+    fitted = _build_fitted(parameters, words, names, n_columns, arrays, most_columns, declared)
     return table_encoder, _with_readings(fitted, record.get("readings", []), record.get("absent", []))
 
 
@@ -256,7 +270,13 @@ def _dump_column(record: Metadata) -> tuple[list[int], list[str]]:
 
 
 def _build_fitted(
-    parameters: Metadata, words: Metadata | None, names: list[str], n_columns: int, arrays: Arrays, most_columns: int
+    parameters: Metadata,
+    words: Metadata | None,
+    names: list[str],
+    n_columns: int,
+    arrays: Arrays,
+    most_columns: int,
+    declared: dict[str, list[str]],
 ) -> TableEncoder:
     from certifit.maps import TableEncoder
 
@@ -270,6 +290,11 @@ def _build_fitted(
     rows = zip(names, table.tolist(), strict=True)
     columns = [_column_record(name, dict(zip(COLUMN, row, strict=True)), parameters, texts) for name, row in rows]
     _check_policies(columns, parameters)
+    for column in columns:
+        if column["kind"] == "level" and not column["is_lenient"]:
+            column["declared"] = declared.pop(column["name"], [])
+    if declared:
+        raise ModelFileError(f"its encoder names levels of {brief(next(iter(declared)))} beside those of rows.")
     columns = [column | terms.get(column["name"], {}) for column in columns]
     columns = [column | mark for column, mark in zip(columns, _read_marks(names, arrays), strict=True)]
     plain_texts = None if words is None else words["parameters"]
@@ -358,6 +383,7 @@ def _column_record(name: str, row: dict[str, int], parameters: Metadata, texts: 
         "other": other,
         "reason": next(texts) if is_aside else None,
         "text": None,
+        "declared": [],
         "marked_by": None,
     }
 

@@ -158,6 +158,20 @@ def test_frames_with_texts_go_through_an_encoder_inside():
     assert list(model.feature_names_in_) == ["x", "kind"]
 
 
+@pytest.mark.parametrize("estimator", [cf.DecisionTreeRegressor(encoder="auto"), cf.Ridge(0.1, encoder="auto")])
+def test_samples_know_the_levels_of_the_whole_table(estimator, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=60), "kind": ["rare", *rng.choice(["a", "b", "c"], 59)]})
+    y = frame["x"] + (frame["kind"] == "b")
+    model = cf.BaggingRegressor(estimator, 6).fit(frame, y)
+    assert model.score(frame, y) > 0.5
+    cf.save(model, tmp_path / "model")
+    assert (cf.load(tmp_path / "model").predict(frame) == model.predict(frame)).all()
+    assert cf.verify(tmp_path / "model", frame, y).holds
+    with pytest.raises(ValueError, match="level 'new'"):
+        model.predict(frame.replace({"kind": {"rare": "new"}}))
+
+
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_jobs_change_nothing(jobs):
     X, y, _ = rows(60)

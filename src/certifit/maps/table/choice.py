@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +36,7 @@ class Settings:
     texts: bool  # whether free text becomes columns of words
     are_coded: bool = False  # whether a category is one column of codes
     months: frozenset[str] = frozenset()  # columns of dates that are months, whose first day has a weekday by chance
+    declared: Mapping[str, Sequence[str]] = field(default_factory=dict)  # levels that types of columns name
 
     @property
     def is_lenient(self) -> bool:
@@ -150,7 +151,9 @@ def _level(name: str, column: ColumnSurvey, settings: Settings) -> TableColumn:
     levels = tuple(sorted(kept, key=_order(column)))
     if reference is None:
         reference = _rule(settings.reference_of(name), levels, texts.counts) if levels else str(other)
-    kind = Level(name, has_indicator, settings.is_lenient or other is not None, levels, reference, other)
+    is_lenient = settings.is_lenient or other is not None
+    declared = () if is_lenient else tuple(sorted({*settings.declared.get(name, ())} - {*levels}))
+    kind = Level(name, has_indicator, is_lenient, levels, reference, other, declared=declared)
     return kind.coded() if settings.are_coded else kind
 
 

@@ -58,6 +58,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     unseen : {"error", "reference"}, default "error"
         What to do after the fit with a level that the fit did not see, or with a gap in a column that had none: refuse
         it, or read it as the reference level or the mean. A column with grouped rare levels reads new ones as "other".
+        Levels that the type of a column declares (pandas' category) and no row has are the reference either way.
     max_levels : int >= 2, default 1000
         A category with more levels is set aside.
     min_count : float >= 1, default 1
@@ -134,7 +135,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_parameters()
         with unchanged_on_error(self):
             table = self._table(X, reset=True)
-            return self._learn(ArrowSource(table.to_batches, table.schema, n_rows=table.num_rows))
+            return self._learn(ArrowSource.of_table(table))
 
     def fit_source(self, source: Source) -> Self:
         """The same from a scan: one pass. Means are weighted and rows of weight 0 are left out."""
@@ -311,9 +312,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"categories and reference name columns that are not there: {unknown}.")
         question = partial(Survey.of, cap=cap, categories=frozenset(self.categories))
         survey = source.surveyed(("survey", *question.keywords.values()), partial(source.reduce, question))
-        absent = tuple(
-            (name, number) for name, column in survey.columns.items() if (number := column.absent) is not None
-        )
+        absent = tuple((name, number) for name, c in survey.columns.items() if (number := c.absent) is not None)
         notes = [absent_note(name, number, survey.columns[name], self.absent) for name, number in absent]
         if absent and self.absent == "recognise":
             question = partial(question, absent=absent)
@@ -328,6 +327,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.texts is not None,
             self.levels == "codes",
             frozenset(name for name, word in getattr(source, "readings", {}).items() if word == "month"),
+            getattr(source, "declared", {}),
         )
         kinds, more = choose(survey, settings, getattr(source, "place", "row {}".format))
         if absent and self.absent == "recognise":

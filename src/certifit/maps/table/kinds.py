@@ -99,6 +99,7 @@ class TableColumn:
         record = {
             "kind": self.kind, "name": self.name, "has_indicator": self.has_indicator, "is_lenient": self.is_lenient,
             "family": None, "parts": [], "levels": [], "reference": None, "other": None, "reason": None, "text": None,
+            "declared": [],
             "marked_by": self.marked_by, "absent": self.absent,
         }  # fmt: skip
         return record, []
@@ -256,12 +257,14 @@ class Level(TableColumn):
 
     `other` names the level that stands for all rare ones, and so for every level that the fit did not see. is_coded:
     one column of codes instead, for trees: 0, 1, ... in the order of the levels, then `other`, then missing values.
+    declared: levels that the type of the column names and no row of the fit has; they are read as the reference.
     """
 
     levels: tuple[str, ...] = ()
     reference: str = ""
     other: str | None = None
     is_coded: bool = field(default=False, kw_only=True)
+    declared: tuple[str, ...] = field(default=(), kw_only=True)
 
     kind = "level"
     reads = ("text", "number")
@@ -291,36 +294,39 @@ class Level(TableColumn):
     def record(self) -> tuple[dict[str, Any], list[float]]:
         """The levels in order."""
         levels = {"levels": list(self.levels), "reference": self.reference, "other": self.other}
-        return super().record()[0] | levels, []
+        return super().record()[0] | levels | {"declared": list(self.declared)}, []
 
     @classmethod
     def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         levels, reference, other = tuple(record["levels"]), record["reference"], record["other"]
-        if len(set(levels)) < len(levels) or other in levels or reference not in (*levels, other):
+        known = (*levels, *(declared := tuple(record["declared"])))
+        if len(set(known)) < len(known) or other in known or reference not in (*levels, other):
             raise ValueError(f"The levels of column {record['name']!r} contradict each other.")
-        return cls(*_common(record), levels, reference, other)
+        return cls(*_common(record), levels, reference, other, declared=declared)
 
     _empty_type = pa.string()
 
     @cached_property
     def _known(self) -> pa.Array:
-        """The levels and, last, null."""
-        return pa.array([*self.levels, None], pa.string())
+        """The levels, null and, last, levels that no row of the fit has."""
+        return pa.array([*self.levels, None, *self.declared], pa.string())
 
     @cached_property
     def _columns(self) -> Array:
-        """Column, or code, of each level, of null, and of what is not known; -1 is none."""
+        """Column, or code, of each level, of null, of levels without rows, and of what is not known; -1 is none."""
+        n_unknown = len(self.declared) + 1
         if self.is_coded:
             n, reference = len(self.levels), self.codes.index(self.reference)
             unknown = reference if self.other is None else n
             null = n + (self.other is not None) if self.has_indicator else unknown
-            return np.array([*range(n), null, unknown], dtype=np.int32)
+            return np.array([*range(n), null, *[unknown] * n_unknown], dtype=np.int32)
         shown = [level for level in (*self.levels, self.other) if level not in (self.reference, None)]
         place = {level: j for j, level in enumerate(shown)}
         unknown = -1 if self.other is None else place.get(self.other, -1)
         null = len(shown) if self.has_indicator else (unknown if self.marked_by is None else -1)
-        return np.array([*(place.get(level, -1) for level in self.levels), null, unknown], dtype=np.int32)
+        columns = [place.get(level, -1) for level in self.levels]
+        return np.array([*columns, null, *[unknown] * n_unknown], dtype=np.int32)
 
     @property
     def _stand_in(self) -> str:
@@ -343,10 +349,11 @@ class Level(TableColumn):
 
     def _of_dictionary(self, column: pa.Array) -> Segment:
         places = pc.index_in(as_text(column.dictionary), value_set=self._known)
-        at = pc.fill_null(places, len(self.levels) + 1).to_numpy(zero_copy_only=False)
+        null, unknown = len(self.levels), len(self._known)
+        at = pc.fill_null(places, unknown).to_numpy(zero_copy_only=False)
         if not self.is_lenient:
-            self._refuse_used(column, at == len(self.levels) + 1, at == len(self.levels))
-        return self._codes(column.indices, self._columns[at], int(self._columns[-2]))
+            self._refuse_used(column, at == unknown, at == null)
+        return self._codes(column.indices, self._columns[at], int(self._columns[null]))
 
     def _codes(self, codes: pa.Array, columns: Array, null_column: int) -> Segment:
         values = values_of(codes)
@@ -377,7 +384,8 @@ class Level(TableColumn):
         raise RowError(
             f"Column {self.name!r} has {what}",
             row,
-            f", which the fit did not see{known}. Fit with unseen='reference' to read new levels as {self._stand_in}.",
+            f", which the fit did not see{known}. Fit with unseen='reference' to read new levels as {self._stand_in}, "
+            "or name all levels in the column's type (pandas: astype('category') before rows are taken).",
         )
 
 

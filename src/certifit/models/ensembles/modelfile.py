@@ -31,9 +31,12 @@ def _problems(content: Content) -> Iterator[Problems]:
 
 
 def differ(content: Content) -> bool:
-    """Whether the estimators are not copies of one estimator on the same columns."""
+    """Whether the estimators are not copies of one estimator on the same columns; a sample may lack levels of them."""
     kinds = [
-        (child.metadata["estimator"], child.metadata["parameters"], child.metadata.get("features"), child.columns)
+        (
+            *(child.metadata.get(part) for part in ("estimator", "parameters", "features")),
+            child.metadata.get("encoder") is None and child.columns,
+        )
         for child in content.children
     ]
     bases = [child.metadata.get("basis") for child in content.children]

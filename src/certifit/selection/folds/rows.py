@@ -7,7 +7,7 @@ Statistics that models compared on the same rows share, each made once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, update_wrapper
 from inspect import signature
@@ -23,7 +23,8 @@ from certifit.data.arrow import frame_table, is_frame
 from certifit.data.cells import Splits
 from certifit.data.columns import Array, refuse_kinds
 from certifit.data.offsets import checked_offset
-from certifit.data.source import Block, Memory, Source
+from certifit.data.source import Block, Memory, Result, Source
+from certifit.data.source_wrappers import Changed
 from certifit.data.user_input import (
     UserLabels,
     UserRows,
@@ -222,19 +223,18 @@ def _all(source: Source, n_rows: int) -> Block:
     return Block(np.zeros((n_rows, 0)), None, None, 0, group)
 
 
-class _Grouped(Memory):
-    """Rows in memory with a group each; runs as the source it wraps has them."""
+class _Grouped(Changed):
+    """Rows in memory with a group each."""
 
     def __init__(self, inner: Source, group: Array) -> None:
-        self.__dict__.update(inner.__dict__)
-        self.is_table = inner.is_table
-        self._inner, self._group = inner, group
+        super().__init__(inner)
+        self.group = group
 
-    def stretches(self) -> Iterator[Block]:
-        """Runs of the inner source, with groups."""
-        inner = self._inner if self.stretch_rows is None else self._inner.resized(self.block_rows, self.stretch_rows)
-        for stretch in inner.stretches():
-            yield replace(stretch, group=self._group[stretch.first_row : stretch.first_row + stretch.n_rows])
+    def then(self, f: Callable[[Block], Result]) -> Callable[[Block], Result]:
+        """f of the stretch with its groups."""
+        return lambda stretch: f(
+            replace(stretch, group=self.group[stretch.first_row : stretch.first_row + stretch.n_rows])
+        )
 
 
 # ---- rows and columns of any kind of table ---------------------------------------------------------------------------
