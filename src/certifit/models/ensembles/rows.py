@@ -86,7 +86,7 @@ class InMemory(Composite[CheckedRows]):
             setattr(self, name, value)
 
 
-def declared_levels(estimator: BaseEstimator, X: Any) -> Any:
+def declared_levels(estimator: BaseEstimator, X: UserRows) -> UserRows:
     """Rows whose columns of text declare their levels, where the estimator encodes some: samples may lack some."""
     parameters = estimator.get_params()
     encodes = any(value is not None for name, value in parameters.items() if name.split("__")[-1] == "encoder")
