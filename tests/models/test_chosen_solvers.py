@@ -251,3 +251,22 @@ def test_steps_by_rows_that_are_too_large_name_the_largest_stable_one(solver: An
     settings = model.get_params() | {"solver": too_large, "max_iter": 3, "tol": 1e-12}
     with pytest.warns(ConvergenceWarning, match=r"largest curvature of a row's loss\)"):
         type(model)(**settings).fit(X, target)
+
+
+@pytest.mark.parametrize("solver", [cf.SGD, cf.MiniBatch])
+def test_learning_row_by_row_hands_back_the_last_state_unless_the_best_is_asked_for(solver, rng):
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, -1.0] + rng.normal(size=60)
+    options = {"step": 0.2, "schedule": "constant", "record": "weights", "batch_rows": 1 if solver is cf.SGD else 5}
+    n_other = 0
+    for max_iter in range(3, 9):
+        model = cf.LinearRegression(solver=solver(**options), max_iter=max_iter, tol=1e-9).fit(X, y)
+        last = [*model.coef_, model.intercept_]
+        np.testing.assert_array_equal(model.weights_[-1], last)
+        best = model.set_params(solver=solver(keep="best", **options)).fit(X, y)
+        least = min(row["objective"] for row in best.history_)
+        assert np.mean(np.square(y - best.predict(X))) / 2 == pytest.approx(least)
+        n_other += not np.array_equal(last, [*best.coef_, best.intercept_])
+    assert n_other > 0
+    with pytest.raises(ValueError, match="keep must be"):
+        solver(keep="first")

@@ -69,6 +69,9 @@ class SGD:
         shuffle=False visits rows as they stand.
     record : None or "weights"
         "weights" keeps the weights after every step, a step being a batch. A step then costs a call of Python.
+    keep : "last" or "best"
+        Which state a run without an end hands back: the last, or that of the epoch whose end has the least objective.
+        A run that diverges hands back the best.
 
     An iteration of `max_iter` is an epoch. Needs the rows: it does not take a user's own function.
     """
@@ -81,6 +84,7 @@ class SGD:
     shuffle: bool = True
     random_state: int = 0
     record: Record = None
+    keep: str = "last"
     needs: ClassVar[frozenset[str]] = frozenset({"rows"})
 
     def __post_init__(self) -> None:
@@ -92,6 +96,8 @@ class SGD:
         if callable(self.schedule) and self.decay is not None:
             raise ValueError(f"A schedule that is a function has no decay. Got decay={self.decay!r}.")
         check_record(self.record)
+        if self.keep not in ("last", "best"):
+            raise ValueError(f"keep must be 'last' or 'best'. Got {self.keep!r}.")
         if self.decay is not None and not 0 <= self.decay < np.inf:
             raise ValueError(f"decay must be a number >= 0, or None. Got {self.decay!r}.")
         for name, least in (("batch_rows", 1), ("random_state", 0)):
@@ -100,7 +106,7 @@ class SGD:
                 raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
 
     def minimise(self, problem: Problem, start: Array, stop: Stop) -> Minimised:
-        """Epochs from `start` until `stop` says so; the best end of an epoch where it does not converge."""
+        """Epochs from `start` until `stop` says so."""
         if not hasattr(problem, "source"):
             raise TypeError(f"{type(self).__name__} learns from rows, and this problem has none. Use another solver.")
         return _Run(self, cast(RowProblem, problem), start, stop).result()
@@ -145,6 +151,7 @@ class _Run:
     steps: Steps = field(default_factory=Steps)
     reason: str = ""
     converged: bool = False
+    diverged: bool = False
 
     def __post_init__(self) -> None:
         self.trace, self.n_scores = self.steps.rows, getattr(self.problem, "n_scores", 1)
@@ -164,7 +171,7 @@ class _Run:
         self._record(0.0)
 
     def result(self) -> Minimised:
-        """The result: the last state where the run converged, else the best end of an epoch."""
+        """The result: the last state; where the run did not converge and keep="best", or diverged, the best one."""
         if self.stop.max_iter == 0:
             self.reason = "No epoch was allowed (max_iter=0)."
         for epoch in range(1, self.stop.max_iter + 1):
@@ -175,7 +182,8 @@ class _Run:
         if not self.converged:
             largest = 2 / self._steepest() if self._steepest() > 0 else np.inf
             self.reason = f"{self.reason} {self._judged(largest)}"
-        x, value, gradient = (self.x, self.value, self.gradient) if self.converged else self.best
+        is_last = self.converged or (self.solver.keep == "last" and not self.diverged)
+        x, value, gradient = (self.x, self.value, self.gradient) if is_last else self.best
         return Minimised(x, value, gradient, self.trace, self.reason, self.converged, largest, weights=self._recorded())
 
     def _recorded(self) -> Array | None:
@@ -209,6 +217,7 @@ class _Run:
             grown = (
                 "left the numbers" if not np.isfinite(self.value) else f"is {self.value / first:.1e} times its first"
             )
+            self.diverged = True
             self.reason = f"Diverged in epoch {epoch} at step {self._size():.6g}: the objective {grown}."
             return
         if self.value < self.best[1]:
