@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit.mathematics.families import NegativeBinomial, Tweedie
+from certifit.modelfile.files import from_bytes, to_bytes
 from certifit.models.network.about import LOSSES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -215,8 +217,9 @@ def test_the_weight_of_a_class_is_the_weight_of_its_rows():
     X, y = rows(200)
     labels = np.where(y > 1, "many", "few")
     factors = {"many": 3.0, "few": 1.0}
-    by_class = cf.MLPClassifier((8,), max_iter=20, class_weight=factors).fit(X, labels)
-    by_row = cf.MLPClassifier((8,), max_iter=20).fit(X, labels, sample_weight=np.where(labels == "many", 3.0, 1.0))
+    by_class = cf.MLPClassifier((8,), max_iter=20, learning_rate=0.03, class_weight=factors).fit(X, labels)
+    weight = np.where(labels == "many", 3.0, 1.0)
+    by_row = cf.MLPClassifier((8,), max_iter=20, learning_rate=0.03).fit(X, labels, sample_weight=weight)
     assert np.array_equal(by_class.parameters_, by_row.parameters_) and by_class.certify(X, labels).holds
     balanced = cf.MLPClassifier((8,), max_iter=20, class_weight="balanced").fit(X, labels)
     assert balanced.class_weight_ @ [np.sum(labels == "few"), np.sum(labels == "many")] == pytest.approx(200)
@@ -317,6 +320,7 @@ def test_a_file_that_does_not_fit_into_memory_gives_the_same_bits(tmp_path, monk
     monkeypatch.setattr(task.NetworkTask, "_part", counted)
     monkeypatch.setattr(task.NetworkTask, "_convert", measured)
     options = {"hidden_layer_sizes": (8,), "max_iter": 3, "batch_size": 50, "early_stopping": True, "loss": loss}
+    options["learning_rate"] = 0.02
     inside = cf.MLPRegressor(**options).fit(X, y, offset=offset)
     assert [len(part.y) for part in parts] == [1024, 1024, 952]  # kept
     parts.clear()
@@ -375,3 +379,47 @@ def test_early_stopping_is_left_to_the_number_of_rows(monkeypatch):
     assert np.array_equal(many.parameters_, ends[True].parameters_)
     with pytest.raises(ValueError, match="early_stopping must be True, False or 'auto'"):
         cf.MLPRegressor(early_stopping="never").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["number", "two", "three"])
+def test_an_end_above_the_best_constant_is_not_certified_and_the_best_state_is_kept(kind):
+    X, y = rows(300)
+    targets = {"number": y, "two": y > 1, "three": np.digitize(y, [0.0, 2.0])}
+    model = (cf.MLPRegressor if kind == "number" else cf.MLPClassifier)((20,), learning_rate=100.0, max_iter=30)
+    with pytest.warns(ConvergenceWarning, match="diverged"):
+        model.fit(X, targets[kind])
+    assert not model.certificate_.holds and "smaller learning_rate" in model.certificate_.sentences()[0]
+    assert model.objective_ < 0.5 * model.history_[-1]["objective"]
+    assert not cf.verify(from_bytes(to_bytes(model)), X, targets[kind]).holds
+    good = model.set_params(learning_rate=1e-2, max_iter=100).fit(X, targets[kind])
+    assert good.certificate_.holds and not good.diverged_
+
+
+def test_the_best_constant_has_the_least_objective_of_all_biases():
+    from certifit.models.network.certificate import best_constant, objective
+
+    X, y = rows(100)
+    weight = np.arange(100) % 4 + 0.5
+    for standardize in (True, False):
+        fits = [cf.MLPRegressor((3,), loss=loss, standardize=standardize) for loss in ("squared", "poisson", "gamma")]
+        targets = [y, np.floor(np.abs(y)), np.abs(y) + 0.1, y > 1, np.digitize(y, [0.0, 2.0])]
+        fits += [cf.MLPClassifier((3,), standardize=standardize)] * 2
+        for model, target in zip(fits, targets, strict=True):
+            model.set_params(max_iter=1, dtype="float64").fit(X, target, sample_weight=weight)
+            task, least = model._task_on(X, target, sample_weight=weight), np.inf
+            point = np.zeros(task.layout.n_parameters)
+            bias = task.layout.split(point)[-1][1]
+            for shift in np.vstack([np.eye(len(bias)), -np.eye(len(bias))]):
+                bias[:] = task.constant() + 1e-3 * shift
+                least = min(least, objective(task, point)[0])
+            assert best_constant(task) < least
+
+
+def test_schedules_act_alone_and_defaults_are_those_of_the_page():
+    X, y = rows(100)
+    options = {"solver": "gradient-descent", "max_iter": 3, "dtype": "float64", "learning_rate": 0.1}
+    steps = [cf.MLPRegressor((3,), schedule=schedule, **options).fit(X, y) for schedule in ("constant", "inverse-root")]
+    by_hand = cf.MLPRegressor((3,), schedule="inverse-root", decay=1.0, **options).fit(X, y)  # an epoch is a step
+    assert not np.array_equal(steps[0].parameters_, steps[1].parameters_)
+    assert np.array_equal(by_hand.parameters_, steps[1].parameters_)
+    assert cf.MLPRegressor().momentum == 0 and cf.MLPClassifier().early_stopping == "auto"

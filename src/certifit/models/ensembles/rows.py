@@ -56,7 +56,14 @@ class InMemory(Composite[CheckedRows]):
         if len(targets) != n_rows:
             raise ValueError(f"X has {n_rows} rows and y has {len(targets)}: inconsistent numbers of samples.")
         distinct = distinct_rows(checked, targets, weight)
-        return CheckedRows(declared_levels(self.estimator, checked), targets, weight, distinct)
+        named = self.estimator.get_params().items()
+        encodes = any(value is not None for name, value in named if name.split("__")[-1] == "encoder")
+        if encodes and hasattr(checked, "iloc") and checked.columns.is_unique:  # a sample may lack levels of texts
+            from pandas.api.types import infer_dtype
+
+            texts = [name for name in checked.columns if infer_dtype(checked[name], skipna=True) == "string"]
+            checked = checked.astype(dict.fromkeys(texts, "category"))
+        return CheckedRows(checked, targets, weight, distinct)
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """Rows that the estimator can take; frames stay frames, for encoders and pipelines inside."""
@@ -84,18 +91,6 @@ class InMemory(Composite[CheckedRows]):
         super()._take_names()
         for name, value in whole.items():
             setattr(self, name, value)
-
-
-def declared_levels(estimator: BaseEstimator, X: UserRows) -> UserRows:
-    """Rows whose columns of text declare their levels, where the estimator encodes some: samples may lack some."""
-    parameters = estimator.get_params()
-    encodes = any(value is not None for name, value in parameters.items() if name.split("__")[-1] == "encoder")
-    if not (encodes and hasattr(X, "iloc") and X.columns.is_unique):
-        return X
-    from pandas.api.types import infer_dtype
-
-    texts = [name for name in X.columns if infer_dtype(X[name], skipna=True) == "string"]
-    return X.astype(dict.fromkeys(texts, "category"))
 
 
 def class_codes(model: Any, y: UserTarget, weight: Array | None, is_fitted: bool) -> Array:

@@ -97,8 +97,8 @@ _PARAMS: dict[str, Param] = {
     "batch_size": Param("a whole number >= 1", None, is_whole, lambda value: value >= 1, or_none=True),
     "learning_rate": number(1e-3, most=1e10, is_above=True),
     "schedule": choice("constant", "constant", "inverse", "inverse-root"),
-    "decay": number(0.0, most=1e10),
-    "momentum": number(0.9, most=0.9999),
+    "decay": number(None, most=1e10, or_none=True),
+    "momentum": number(0.0, most=0.9999),
     "max_iter": count(200),
     "max_time": number(None, most=1e9, is_above=True, or_none=True),
     "least_fall": number(1e-4),
@@ -112,6 +112,7 @@ _PARAMS: dict[str, Param] = {
     "dtype": choice("float32", "float32", "float64"),
     "random_state": count(0, least=0),
 }
+_AUTO = replace(_PARAMS["early_stopping"], default="auto")
 _OPTIONS = (
     Option(
         "hidden",
@@ -172,7 +173,7 @@ ROWS = (
         "models.network.model:MLPClassifier",
         _of_classes,
         Words("neural network", "penalised log loss", _WORDS, goal=CHECKED),
-        _PARAMS,
+        _PARAMS | {"early_stopping": _AUTO},
         ("hidden_layer_sizes", "class_weight", "start", "encoder"),
         always(Answer.CLASSES),
         verb=_goes_in_order,

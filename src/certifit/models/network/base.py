@@ -17,13 +17,20 @@ from certifit.minimise.steps import NAN
 from certifit.models.estimator import TaskEstimator
 from certifit.models.learner import Told
 from certifit.models.network.about import SIZES
-from certifit.models.network.certificate import NetworkCertificate, certify, objective, seen_once
+from certifit.models.network.certificate import NetworkCertificate, best_constant, certify, objective, seen_once
 from certifit.models.network.formulas import Propagation, backward, forward
 from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss
 from certifit.models.network.polish import polished
-from certifit.models.network.solver import DIVERGED, Rules, Walk, epoch, solve
-from certifit.models.network.task import ROWS_OF_DEFAULT, ROWS_OF_EARLY_STOPPING, NetworkState, NetworkTask, Units
+from certifit.models.network.solver import DIVERGED, LEFT, TOO_HIGH, Rules, Walk, epoch, solve
+from certifit.models.network.task import (
+    KINDS,
+    ROWS_OF_DEFAULT,
+    ROWS_OF_EARLY_STOPPING,
+    NetworkState,
+    NetworkTask,
+    Units,
+)
 
 
 class Network(TaskEstimator[NetworkTask, NetworkState]):
@@ -34,6 +41,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
     starts_: Array
     objective_: float
     polished_: str
+    diverged_: str = ""
     layer_sizes_: tuple[int, ...]
     mean_: Array
     scale_: Array
@@ -54,8 +62,8 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         batch_size: int | None = None,
         learning_rate: float = 1e-3,
         schedule: str = "constant",
-        decay: float = 0.0,
-        momentum: float = 0.9,
+        decay: float | None = None,
+        momentum: float = 0.0,
         max_iter: int = 200,
         max_time: float | None = None,
         least_fall: float = 1e-4,
@@ -133,7 +141,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
             self.solver,
             float(self.learning_rate),
             self.schedule,
-            float(self.decay),
+            batch / n if self.decay is None else float(self.decay),
             float(self.momentum),
             batch,
             int(self.max_iter),
@@ -158,14 +166,24 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
     def _solve(self, task: NetworkTask) -> Run[NetworkState]:
         self.__dict__.pop("_moments", None)  # those of rows that came in parts
         rules = self._rules(task)
-        walks = [solve(task, rules, self._start(task, rules, number)) for number in range(int(self.n_starts))]
+        starts = [self._start(task, rules, number).astype(KINDS[self.dtype]) for number in range(int(self.n_starts))]
+        walks = [solve(task, rules, start.copy()) for start in starts]
         ends = [objective(task, walk.parameters)[0] for walk in walks]
         best = int(np.argmin(ends))
         walk, self.starts_ = walks[best], np.array(ends)
         parameters, self.polished_ = walk.parameters, ""
         if self.polish:
             parameters, self.polished_ = polished(task, walk.parameters)
-        end = objective(task, parameters)[0]
+        end, self.diverged_ = objective(task, parameters)[0], ""
+        if not end <= objective(task, starts[best])[0] + rules.tol:
+            self.diverged_ = DIVERGED.format("the loss ended above its start")
+        elif not end <= best_constant(task) + rules.tol:
+            self.diverged_ = TOO_HIGH
+        if self.diverged_:
+            self.polished_ = ""
+            points = [point for point in (walk.parameters, walk.best, starts[best]) if point is not None]
+            parameters = min(points, key=lambda point: objective(task, point)[0])
+            end = objective(task, parameters)[0]
         state = NetworkState(parameters, task.units, task.alpha, end)
         return Run(state, walk.steps.rows, walk.reason)
 
@@ -181,7 +199,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         return NetworkState(self.parameters_, self._units(), float(self.alpha_ or 0.0), self.objective_)
 
     def _certified(self, task: NetworkTask, state: NetworkState) -> NetworkCertificate:
-        return certify(task, state, self.polished_)
+        return certify(task, state, self.polished_, self.diverged_, float(self.least_fall))
 
     def _warnings(self, task: NetworkTask, run: Run[NetworkState]) -> list[str]:
         return [*super()._warnings(task, run), *([run.reason] if run.reason and self.certificate_.holds else [])]
@@ -201,12 +219,12 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
             walk.first, walk.second, walk.n_steps, walk.n_passes = self._moments
         value = epoch(task, rules, walk, RowOrder(rules.shuffle, rules.seed))
         if not np.isfinite(walk.parameters).all():
-            raise ValueError(DIVERGED)
+            raise ValueError(DIVERGED.format(LEFT))
         rows = [] if is_first else [dict(row) for row in self.history_]
         walk.steps.add(value, held_out=NAN, iteration=len(rows) + 1)
         end, facts = objective(task, walk.parameters)[0], task.facts()
         before = dict.fromkeys(("n_rows", "sum_weight"), 0.0) if is_first else self.data_
-        self.polished_, self.starts_ = "", np.array([end])
+        self.polished_, self.diverged_, self.starts_ = "", "", np.array([end])
         state = NetworkState(walk.parameters, task.units, task.alpha, end)
         self._keep(task, Run(state, [*rows, *walk.steps.rows]))
         self._moments = walk.first, walk.second, walk.n_steps, walk.n_passes

@@ -4,7 +4,8 @@
     parameters of every layer on some rows; where a unit of ReLU changes sides within the difference the derivative does
     not exist: such parameters are left out, and counted.
 (2) The objective on all rows is the one that the fit ended at.
-(3) The gradient's norm there: a local claim. A network has many minima, and none is proven to be the best.
+(3) It is not above that of the best constant: all weights 0 but the biases of the output.
+(4) The gradient's norm there: a local claim. A network has many minima, and none is proven to be the best.
 """
 
 from __future__ import annotations
@@ -55,28 +56,35 @@ class NetworkCertificate(Certificate):
         kinks = f" {self.n_kinks} at kinks of ReLU were left out." if self.n_kinks else ""
         first = self.fault or (
             f"back-propagation agrees with differences of the loss to {self.value * TOLERANCE:.1e} in {self.n_checked} "
-            f"derivatives.{kinks}"
+            f"derivatives.{kinks} That is about the code, not about the fit."
         )
+        beside = ", not above that of the best constant," if self.holds else ""
         local = (
-            f"The fit ended at an objective of {self.objective:.6g} with a gradient of norm {self.gradient_norm:.2e} "
-            f"({self.relative_norm:.1e} relative): a local claim. A network has many minima; none is proven to be the "
-            "best."
+            f"The fit ended at an objective of {self.objective:.6g}{beside} with a gradient of norm "
+            f"{self.gradient_norm:.2e} ({self.relative_norm:.1e} relative): a local claim. A network has many minima; "
+            "none is proven to be the best."
         )
         return [f"{head}: {first}", local, *([self.polished] if self.polished else [])]
 
 
 @np.errstate(all="ignore")  # far states: what is infinite or not a number proves nothing
 @one_blas_thread
-def certify(task: NetworkTask, state: NetworkState, polished: str = "") -> NetworkCertificate:
-    """The checks of a state on the rows of a task."""
+def certify(
+    task: NetworkTask, state: NetworkState, polished: str = "", diverged: str = "", tol: float = 0.0
+) -> NetworkCertificate:
+    """The checks of a state on the rows of a task. diverged: what its fit said of its steps; tol: of the objective."""
     value, gradient = objective(task, state.parameters)
     worst, n_checked, n_kinks = _differences(task, np.asarray(state.parameters, dtype=np.float64))
     size = float(np.linalg.norm(np.asarray(state.parameters, dtype=np.float64)))
     norm = float(np.linalg.norm(gradient))
     is_other = not abs(value - state.objective) <= SAME * abs(state.objective) + TINY
     fault = (
-        f"the objective on these rows is {value:.6g}, and the model states {state.objective:.6g}." if is_other else ""
+        f"the objective on these rows is {value:.6g}, and the model states {state.objective:.6g}."
+        if is_other
+        else diverged
     )
+    if not fault and not value <= (constant := best_constant(task)) + tol:
+        fault = f"the objective on these rows is {value:.6g}, above that of the best constant, {constant:.6g}."
     return NetworkCertificate(
         claim=CLAIM,
         theorem=THEOREM,
@@ -105,6 +113,17 @@ def objective(task: NetworkTask, parameters: Array) -> tuple[float, Array]:
     if task.last is None or task.last[0] != key:  # the end of a fit is what its certificate looks at next
         task.last = key, _objective(task, point)
     return task.last[1]
+
+
+def best_constant(task: NetworkTask) -> float:
+    """The objective where all weights are 0 and the biases of the output are the score of the mean, or of shares."""
+    last, point = task.last, np.zeros(task.layout.n_parameters)
+    bias = task.layout.split(point)[-1][1]
+    if bias is not None:
+        bias[:] = task.constant()
+    value = objective(task, point)[0]
+    task.last = last
+    return value
 
 
 def _objective(task: NetworkTask, point: Array) -> tuple[float, Array]:

@@ -38,7 +38,8 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
     x_0 = x,   x_t = act(W_t x_(t-1) + b_t),   z = W_T x_(T-1) + b_T
     minimise:   sum_i weight_i l(y_i, z_i) / sum_i weight_i  +  alpha/2 sum of squared weights
 
-    certificate:  gradients against differences, the objective, the gradient's norm (a local claim)
+    certificate:  the objective beside that of the best constant, the gradient's norm (a local claim), gradients against
+    differences
 
     Parameters
     ----------
@@ -59,9 +60,10 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         Strength of the penalty alpha/2 sum of squared weights. None is 1e-4 / min(200, n), that of scikit-learn.
     batch_size : int or None, default None
         Rows of a batch; None is min(200, n).
-    learning_rate, schedule, decay : 1e-3, "constant", 0
-        The step after t steps: learning_rate, over (1 + decay t) ("inverse") or its root ("inverse-root").
-    momentum : float in [0, 1), default 0.9
+    learning_rate, schedule, decay : 1e-3, "constant", None
+        The step after t steps: learning_rate, over (1 + decay t) ("inverse") or its root ("inverse-root"). A decay of
+        None is 1 / (steps of an epoch).
+    momentum : float in [0, 1), default 0
         Of SGD and gradient descent.
     max_iter, least_fall, n_iter_no_change : 200 epochs, 1e-4, 10
         It ends where the loss has not fallen by least_fall for so many epochs.
@@ -126,8 +128,8 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
         batch_size: int | None = None,
         learning_rate: float = 1e-3,
         schedule: Literal["constant", "inverse", "inverse-root"] = "constant",
-        decay: float = 0.0,
-        momentum: float = 0.9,
+        decay: float | None = None,
+        momentum: float = 0.0,
         max_iter: int = 200,
         max_time: float | None = None,
         least_fall: float = 1e-4,
@@ -259,13 +261,15 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
     minimise:   sum_i weight_i (-log p(y_i)) / sum_i weight_i  +  alpha/2 sum of squared weights
 
     p = sigmoid(z) for two classes, softmax(z) for more
-    certificate:  gradients against differences, the objective, the gradient's norm (a local claim)
+    certificate:  the objective beside that of the best constant, the gradient's norm (a local claim), gradients against
+    differences
 
     Parameters
     ----------
     hidden_layer_sizes, activation, leak, biases, output_bias, solver, alpha, batch_size, learning_rate, schedule,
     decay, momentum, max_iter, max_time, least_fall, n_iter_no_change, early_stopping, validation_fraction, n_starts,
-    polish, standardize, shuffle, random_state, dtype, start, encoder : as for MLPRegressor
+    polish, standardize, shuffle, random_state, dtype, start, encoder : as for MLPRegressor, but that early_stopping is
+        "auto" by default
     class_weight : dict {label: weight}, "balanced" or None, default None
         Factors of the weights of the rows of every class; "balanced" gives every class the same sum.
 
@@ -295,13 +299,13 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
         batch_size: int | None = None,
         learning_rate: float = 1e-3,
         schedule: Literal["constant", "inverse", "inverse-root"] = "constant",
-        decay: float = 0.0,
-        momentum: float = 0.9,
+        decay: float | None = None,
+        momentum: float = 0.0,
         max_iter: int = 200,
         max_time: float | None = None,
         least_fall: float = 1e-4,
         n_iter_no_change: int = 10,
-        early_stopping: bool | Literal["auto"] = False,
+        early_stopping: bool | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
         n_starts: int = 1,
         polish: bool = False,

@@ -99,6 +99,7 @@ NETWORK = Record(
                 "relative_norm": MAGNITUDE,
             },
         ),
+        "diverged": Field(OrNull(TEXT), get=lambda model: model.diverged_ or None, is_left_out=True),
         **TARGET_NAME,
         "n_iterations": Field(COUNT_FROM_1, get=lambda model: len(model.history_)),
         "n_layers": Field(COUNT_FROM_1, get=lambda model: len(model.layer_sizes_)),
@@ -125,6 +126,7 @@ NETWORK = Record(
     },
     objects={"certificate_": Object("models.network.certificate:NetworkCertificate")},
     derived={
+        "diverged_": lambda content: content.metadata.get("diverged") or "",
         "history_": lambda content: history_rows(content.arrays["history"], keys=KEYS),
         "layer_sizes_": _sizes,
         "parameters_": lambda content: content.arrays["parameters"].astype(content.parameters["dtype"]),

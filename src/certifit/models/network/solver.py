@@ -19,7 +19,12 @@ from certifit.models.network.task import KINDS, NetworkTask
 from certifit.runtime import check_work, core, n_threads, one_blas_thread
 
 BETAS = (0.9, 0.999, 1e-8)  # of Adam
-DIVERGED = "The steps diverged: the weights left the numbers. Take a smaller learning_rate."
+DIVERGED = "The steps diverged: {}. Take a smaller learning_rate."
+LEFT = "the weights left the numbers"
+TOO_HIGH = (
+    "The steps diverged or were too few: the loss ended above that of the best constant. Take a smaller learning_rate, "
+    "or more epochs."
+)
 USUAL_EPOCHS = 30  # what a fit is expected to take, if it may
 WEIGHT_SECONDS = 6e-10  # per row and weight: forward, back and the step
 NOT_YET = "The loss still fell at the last epoch: raise max_iter, or least_fall."
@@ -44,7 +49,7 @@ class Rules:
 
 @dataclass
 class Walk:
-    """Where a run is: parameters, velocity or moments, and the steps so far."""
+    """Where a run is: parameters, velocity or moments, and the steps so far. best: of the epoch of the least loss."""
 
     parameters: Array
     first: Array
@@ -52,6 +57,7 @@ class Walk:
     n_steps: int = 0
     n_passes: int = 0
     reason: str = ""
+    best: Array | None = None
     steps: Steps = field(default_factory=lambda: Steps(first=1))
 
     @staticmethod
@@ -83,7 +89,7 @@ def _epochs(
         objective = step(task, rules, walk, order)
         held = task.held_loss(walk.parameters) if task.held is not None else NAN
         if not (np.isfinite(walk.parameters).all() and np.isfinite(objective)):
-            raise ValueError(DIVERGED)
+            raise ValueError(DIVERGED.format(LEFT))
         walk.steps.add(objective, held_out=held)
         watched = objective if task.held is None else held
         since = 0 if watched < best - rules.tol else since + 1
@@ -94,6 +100,7 @@ def _epochs(
     else:
         walk.reason = NOT_YET
     walk.reason = walk.steps.reason or walk.reason
+    walk.best = kept
     if task.held is not None:
         walk.parameters = kept
     return walk

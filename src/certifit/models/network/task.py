@@ -27,6 +27,7 @@ from certifit.runtime import core, memory_limit, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.gram import refuse_no_weight
 from certifit.statistics.moments import MOST_ABOUT, sharp_spreads, sharp_target_spread, target_sums
+from certifit.statistics.residual import TINY
 
 KINDS = {"float32": np.float32, "float64": np.float64}
 ROWS_OF_DEFAULT = 200  # rows of a batch
@@ -194,6 +195,20 @@ class NetworkTask:
         with np.errstate(divide="ignore"):
             level = loss.formula.score(mean) if mean > 0 else 0.0
         return level if np.isfinite(level) else 0.0
+
+    def constant(self) -> Array:
+        """The outputs of a network without weights that suit the targets: those of their mean, or of their shares."""
+        if self.loss.name == "softmax":
+            shares = np.zeros(self.layout.sizes[-1])
+            for part in self.parts():
+                shares += np.bincount(part.y.astype(np.int64), part.weight, len(shares))
+            return np.asarray(np.log(np.maximum(shares / shares.sum(), TINY)))
+        if self.loss.name == "logistic":
+            mean = self.target[0]
+            return np.array([np.log(max(mean, TINY)) - np.log(max(1 - mean, TINY))])
+        residual = self._residual_moments if self._has_offset() else lambda: self.target
+        level = self._best_constant() if self.loss.is_of_mean else residual()[0]
+        return np.array([(level - self.units.level) / self.units.size])
 
     def _columns(self) -> Iterator[tuple[Array, ...]]:
         """Targets, weights and offsets of every part: sums over these have the same bits in memory and from files."""
