@@ -97,6 +97,8 @@ class Certificate:
         condition = "" if self.literal is None else f"treating {self._relations_in_short()} as exact, "
         literally = "" if self.literal is None else f" Taken literally, the data allow up to {self.literal:.1e} less."
         if not self.holds:
+            if self.advice and math.isinf(self.value):
+                return f"NOT certified: {self.advice}"
             unit = "of the null model's objective" if self.is_exact_fit else "(relative)"
             advice = "".join(f" {words}" for words in (self.advice, *self._near_sentences()) if words)
             return (

@@ -53,6 +53,17 @@ NO_VARIATION = (
     "The target does not vary, so no scale is the best one: the objective falls with the scale, to 0 that no fit has. "
     "Give a scale, or take scale='mad'."
 )
+INSTEAD = (
+    "Use QuantileRegressor(0.5), the median, or scale= a number; for amounts that are mostly 0, such as claims, "
+    'GLM("tweedie").'
+)
+ZERO = {
+    "joint": "The best scale is 0, so this fit is that of least absolute values, and Huber's loss has no part in it: "
+    f"numbers u of the rows prove it, |u| <= delta, of mean square at most 1, with X'u = 0 or the pull of the penalty. "
+    f"{INSTEAD}",
+    "mad": "At least half of the rows are met exactly: the median of |r| is 0, and so is the scale. This fit is that "
+    f"of least absolute values. {INSTEAD}",
+}
 MAD_CLAIM = "relative excess of the objective at the scale found, and its change to that of the median residual"
 
 
@@ -128,11 +139,14 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
         off = RESIDUAL_ERROR * (2 + abs(at.intercept) + 2 * float(np.abs(at.weights).sum()))
         rounding += off * min(float(np.sqrt(2 * objective * at.scale) + off) / at.scale, task.loss.delta)
     rounding = rounding / scale + SAFETY * gap / scale + TINY
+    value, advice = gap / scale + rounding, NO_VARIATION if task.is_joint and is_met else ""
+    if task.is_at_zero(at.scale) and not is_exact and value <= tolerance:  # the dual point is the witness
+        value, advice = np.inf, ZERO[str(task.rule)]
     claim = MAD_CLAIM if task.rule == "mad" else CLAIMS[task.is_joint]
     return Certificate(
         claim=EXACT_FIT_CLAIM if is_exact else claim,
         theorem="weak duality: the dual objective at any feasible point is a lower bound",
-        value=gap / scale + rounding,
+        value=value,
         tolerance=tolerance,
         rounding=rounding,
         rank=task.rank,
@@ -141,7 +155,7 @@ def certify(task: HuberTask, state: HuberWeights, tolerance: float) -> Certifica
         dependent=relations(task),
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         literal=None if literal is None else float((literal + drift) / scale) * (1 + SAFETY) + TINY,
-        advice=NO_VARIATION if task.is_joint and is_met else "",
+        advice=advice,
     )
 
 

@@ -48,8 +48,8 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
         Strength of the L2 penalty, on the scale of a mean.
     scale : "joint", "mad" or a number from 1e-300 to 1e300, default "joint"
         "joint" is scikit-learn's model: its epsilon is delta, its alpha is alpha times the sum of weights. Where nearly
-        half of the rows can be met exactly (columns half as many as rows, a weak penalty) its best scale is 0, and the
-        fit that of least absolute values.
+        half of the rows can be met exactly (columns half as many as rows, a weak penalty; a target that is mostly one
+        value) its best scale is 0, and the fit that of least absolute values: it is not certified, and says so.
         "mad": the median of |r| / 0.6745, found with the fit in turn from least squares until it does not change, as
         statsmodels' RLM does; two numbers per row are kept in memory for it.
     fit_intercept : bool, default True

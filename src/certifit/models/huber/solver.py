@@ -316,7 +316,7 @@ def _jointly(task: HuberTask, state: Weights, scale: float, max_iter: int, trace
 
 def _least_scale(task: HuberTask, state: Weights, scale: float) -> float:
     """The better of a scale that fell as far as bands go, and one below all rounding, as of an exact fit."""
-    if scale > 4 * task.smallest_band:
+    if not task.is_at_zero(scale):
         return scale
     choices = [_point(task, state, s) for s in (scale, EXACT * task.smallest_band)]
     return min(choices, key=lambda at: task.objective(at, task.sums_at(at, with_near=False), True)).scale

@@ -226,6 +226,10 @@ class HuberTask(LeastSquares):
         """The scale, in scaled units, at which the rows in its band determine a fit with scale 0."""
         return SMALLEST_BAND * self.target_size
 
+    def is_at_zero(self, scale: float) -> bool:
+        """Whether a scale that was found, in scaled units, fell as far as float64 can tell it from 0."""
+        return scale <= {"joint": 4 * self.smallest_band, "mad": 2 * self.smallest_scale}.get(str(self.rule), 0.0)
+
     @property
     def target_size(self) -> float:
         """The root of the target's mean square, scaled; above 0."""
