@@ -270,3 +270,29 @@ def test_learning_row_by_row_hands_back_the_last_state_unless_the_best_is_asked_
     assert n_other > 0
     with pytest.raises(ValueError, match="keep must be"):
         solver(keep="first")
+
+
+@pytest.mark.parametrize("solver", [cf.AveragedSGD, cf.SGD, cf.MiniBatch, cf.GradientDescent])
+@pytest.mark.parametrize("model", [cf.LinearRegression(), cf.Ridge(0.1), cf.HuberRegressor(scale=1.0)])
+def test_steps_that_are_too_large_say_so_with_the_largest_stable_one_and_blame_no_column(solver, model, rng):
+    X = rng.normal(size=(100, 3)) * [1.0, 5.0, 8.0]
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=100)
+    rows = np.column_stack([X, np.ones(100)])
+    largest = np.square(rows).sum(axis=1).max()  # of a row; of all rows the largest eigenvalue of their mean
+    largest = np.linalg.eigvalsh(rows.T @ rows / 100)[-1] if solver is cf.GradientDescent else largest
+    for step in (100.0, 1e150):
+        model.set_params(solver=solver(step=step, record="weights"), max_iter=30)
+        with pytest.warns(ConvergenceWarning, match="must be below 2 / ") as told:
+            model.fit(X, y)
+        words = str(told[0].message)
+        stable = float(words.split(") = ")[1].split(maxsplit=1)[0].rstrip("."))
+        assert 0.7 * 2 / largest < stable <= 2 / largest * (1 + 1e-9)
+        assert "Multiply" not in words and np.isfinite(model.weights_).all()
+
+
+def test_parts_of_rows_that_make_steps_diverge_name_the_largest_stable_one(rng):
+    X = rng.normal(size=(100, 2))
+    model = cf.PoissonRegressor(alpha=0.0, solver=cf.SGD(step=100.0, schedule="constant"))
+    with pytest.raises(ValueError, match=r"must be below 2 / .* = 0\.\d+ to be stable"):
+        for _ in range(20):
+            model.partial_fit(X, rng.poisson(3.0, 100))

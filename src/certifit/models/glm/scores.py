@@ -17,9 +17,10 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.mathematics.losses.scores import ScoreLoss
+from certifit.minimise.gradient_descent import rounded_down
 from certifit.minimise.minimum import solver_of
 from certifit.minimise.problem import Run, Solver
-from certifit.minimise.row_pass import RowOrder, one_pass, wide_stretches
+from certifit.minimise.row_pass import RowOrder, one_pass, row_facts, wide_stretches
 from certifit.minimise.row_pass import RowState as PassState
 from certifit.minimise.steps import full_row
 from certifit.minimise.stochastic import SGD
@@ -76,7 +77,12 @@ def learn(model: Any, source: Source) -> None:
     state = _pass(task, solver, _begun(model, task, solver), passes)
     coef, intercept = state.averaged()
     if not (state.is_finite and np.isfinite(coef).all()):
-        raise ValueError("The steps diverged: the weights left the numbers. Take a smaller step, or step=None.")
+        level = 0.0 if task.n_scores == 1 else np.zeros(task.n_scores)
+        steep = row_facts(task.source, task.loss, task.fit_intercept, np.zeros_like(state.weights), level)
+        raise ValueError(
+            "The steps diverged: the weights left the numbers. Steps must be below 2 / (largest curvature of a row's "
+            f"loss) = {rounded_down(2 / steep.curvature, 6):.6g} to be stable for every row. Take at most half of that."
+        )
     kept = model._state() if hasattr(model, "coef_") else None
     model._row_state = state
     learnt = model._state_of(np.atleast_2d(np.asarray(coef).T), np.atleast_1d(intercept))

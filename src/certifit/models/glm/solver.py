@@ -9,6 +9,7 @@ faster.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Generic, cast
 
@@ -92,6 +93,17 @@ class ScoreProblem(Problem, Generic[StateT]):
         assert at.hessian is not None
         half = np.array([self._from_gradient(row) for row in at.hessian])
         return np.array([self._from_gradient(row) for row in half.T])
+
+    @property
+    def steepest(self) -> Problem:
+        """This problem with its loss as steep everywhere as it is anywhere, where that is not so at a point alone."""
+        loss = getattr(self.loss, "steepest", self.loss)
+        if loss is self.loss:
+            return self
+        other = copy(self)
+        other.task = copy(self.task)
+        other.task.loss = loss
+        return other
 
     def _from_gradient(self, gradient: Array) -> Array:
         """The transpose of `to_point`, without its constant part."""
@@ -222,7 +234,8 @@ def _smooth(task: ScoreTask[StateT], solver: str | Solver, stop: Stop, start: St
     minimised = chosen.minimise(problem, begin, stop)
     reason, weights = "" if minimised.converged else minimised.reason, None
     if minimised.weights is not None:
-        states = [task.to_state(problem.to_point(x)) for x in minimised.weights]
+        points = map(problem.to_point, minimised.weights)
+        states = [task.to_state(point) for point in points if np.isfinite(point).all()]  # up to where steps diverged
         coef, intercept = (np.array([getattr(state, part) for state in states]) for part in ("coef", "intercept"))
         weights = np.concatenate([coef, intercept[..., None]], axis=-1)
     return Run(task.to_state(problem.to_point(minimised.x)), minimised.trace, reason, weights)
