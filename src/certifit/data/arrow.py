@@ -71,11 +71,10 @@ class ArrowSource(Source):
     def of_table(cls, table: pa.Table, target: str | None = None, weight: str | None = None, **roles: Any) -> Self:
         """The rows of a user's table; a column of pandas' categories declares its levels."""
         source = cls(table.to_batches, table.schema, target, weight, n_rows=table.num_rows, **roles)
-        source.declared = {
-            name: [str(level) for chunk in column.chunks for level in chunk.dictionary.to_pylist() if level is not None]
-            for name, column in zip(table.column_names, table.columns, strict=True)
-            if pa.types.is_dictionary(column.type)
-        }
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            if pa.types.is_dictionary(column.type):
+                levels = [level for chunk in column.chunks for level in chunk.dictionary.to_pylist()]
+                source.declared = {**source.declared, name: [str(level) for level in levels if level is not None]}
         return source
 
     @property

@@ -42,7 +42,7 @@ def largest_stable_step(problem: Problem, x: Array) -> float:
 
     Never above it: the curvature is taken at the upper end of what its error allows, the step cut to SHOWN digits.
     """
-    problem = problem.steepest
+    problem = getattr(problem, "steepest", problem)
     ends = _ends(problem, x)
     if np.isnan(ends.largest):
         return np.nan

@@ -51,11 +51,6 @@ class Problem(Protocol):
         """A bound or an estimate of f(x) - min f; None where none is known."""
         return None
 
-    @property
-    def steepest(self) -> Problem:
-        """A problem whose curvature at every point is the largest that this one has anywhere; else this one."""
-        return self
-
 
 def difference_product(problem: Problem, x: Array, v: Array, times: float = 1.0) -> Array:
     """(g(x + h v) - g(x - h v)) / (2 h), h some times the cube root of the rounding of x; exact for quadratics."""

@@ -13,7 +13,7 @@ parameters. The survey is not stored: no prediction needs it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,26 +93,22 @@ ENCODER_ARRAYS = {
 MARKS = {"encoder.marks": Array(("n_columns",), "int64")}
 
 
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and type(pair[1]) is float
-        for pair in value
-    )  # fmt: skip
-
-
-def _is_levels(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and TEXTS.accepts(pair[1])
-        for pair in value
-    )  # fmt: skip
+def _pairs_with(accepts: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, list)
+        and all(
+            isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str) and accepts(pair[1])
+            for pair in value
+        )
+    )
 
 
 # What only some encoders have: how cells were written, numbers that mean no value, the rule that finds them, levels
 # that no row of the fit has.
 READINGS = Check("sorted pairs of a column and how its cells are written", _is_pairs)
-ABSENT = Check("pairs of a column and a number", _is_numbers)
+ABSENT = Check("pairs of a column and a number", _pairs_with(lambda value: type(value) is float))
 RULE = one_of("recognise")
-DECLARED = Check("pairs of a column and its levels", _is_levels)
+DECLARED = Check("pairs of a column and its levels", _pairs_with(TEXTS.accepts))
 CODES = one_of("codes")  # categories as codes; what is not there is columns
 
 
@@ -120,9 +116,8 @@ def encoder_spec(record: Any) -> Spec:
     """What the record of an encoder says; of free text, written cells and numbers for no value only where there are."""
     if not isinstance(record, dict):
         return ENCODER
-    more: dict[str, Spec] = {
-        "texts": words_spec(record.get("texts")), "readings": READINGS, "absent": ABSENT, "declared": DECLARED,
-    }  # fmt: skip
+    more: dict[str, Spec] = {"texts": words_spec(record.get("texts"))}
+    more |= {"readings": READINGS, "absent": ABSENT, "declared": DECLARED}
     spec = {**ENCODER, **{name: of for name, of in more.items() if name in record}}
     some: dict[str, Spec] = {"absent": RULE, "levels": CODES}
     if isinstance(record.get("parameters"), dict):
@@ -150,8 +145,8 @@ def dump_encoder(asked: Any, fitted: Any) -> tuple[Metadata | None, Arrays]:
         absent = [[kind.name, kind.absent] for kind in fitted.columns_ if kind.absent is not None]
         readings = sorted([name, word] for name, word in fitted.readings_.items())
         declared = [[kind.name, list(kind.declared)] for kind in fitted.columns_ if getattr(kind, "declared", ())]
-        record |= ({"absent": absent} if absent else {}) | ({"readings": readings} if readings else {})
-        record |= {"declared": declared} if declared else {}
+        more = {"absent": absent, "readings": readings, "declared": declared}
+        record |= {name: pairs for name, pairs in more.items() if pairs}
     return record | ({} if words is None else {"texts": {"n_texts": n_texts, "parameters": words}}), arrays
 
 
@@ -201,8 +196,7 @@ def build_encoder(
         return table_encoder, None
     if names is None or len(set(names)) < len(names):
         raise ModelFileError("the columns of a table need names, each its own.")
-    declared = dict(record.get("declared", []))
-    fitted = _build_fitted(parameters, words, names, n_columns, arrays, most_columns, declared)
+    fitted = _build_fitted(parameters, record, names, n_columns, arrays, most_columns)
     return table_encoder, _with_readings(fitted, record.get("readings", []), record.get("absent", []))
 
 
@@ -270,16 +264,11 @@ def _dump_column(record: Metadata) -> tuple[list[int], list[str]]:
 
 
 def _build_fitted(
-    parameters: Metadata,
-    words: Metadata | None,
-    names: list[str],
-    n_columns: int,
-    arrays: Arrays,
-    most_columns: int,
-    declared: dict[str, list[str]],
+    parameters: Metadata, record: Metadata, names: list[str], n_columns: int, arrays: Arrays, most_columns: int
 ) -> TableEncoder:
     from certifit.maps import TableEncoder
 
+    words, declared = record.get("texts"), dict(record.get("declared", []))
     table = _checked_table(parameters, words, n_columns, arrays)
     is_text = table[:, 0] == _TEXT
     n_terms = table[is_text, 3].tolist()
@@ -383,7 +372,6 @@ def _column_record(name: str, row: dict[str, int], parameters: Metadata, texts: 
         "other": other,
         "reason": next(texts) if is_aside else None,
         "text": None,
-        "declared": [],
         "marked_by": None,
     }
 

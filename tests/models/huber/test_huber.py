@@ -297,7 +297,7 @@ def test_the_best_scale_is_zero_where_there_are_multipliers_of_small_mean_square
     assert model.certificate_.holds != is_witness
     if is_witness:
         np.testing.assert_allclose([model.intercept_, *model.coef_], median, atol=1e-8)
-        assert "QuantileRegressor(0.5)" in model.certificate_.sentences()[0]
+        assert "quantile regression" in model.certificate_.sentences()[0]
     mad = HuberRegressor(scale="mad").fit(X[:, 1:], y)
     assert ("median of |r| is 0" in mad.certificate_.sentences()[0]) == (not mad.certificate_.holds)
 

@@ -167,12 +167,6 @@ def test_what_rounding_excuses_in_a_forest_does_not_grow_with_weights(of_classes
     assert model.certificate_.holds and not other.certify(X, y, weight).holds
 
 
-def test_whole_weights_are_draws_and_too_many_are_refused():
-    X, y, _, _ = rows_of(1, of_classes=False)
-    with pytest.raises(ValueError, match="2\\^31 draws"):
-        cf.RandomForestRegressor(5).fit(X, y, np.full(len(y), 2.0**31))
-
-
 @pytest.mark.parametrize("l2", [0.0, 0.5])
 @pytest.mark.parametrize("size", [None, 1e-300, 1e-40, 1e12, 1e300])
 def test_leaves_of_boosting_are_those_of_fractions(size, l2):

@@ -300,7 +300,7 @@ class Level(TableColumn):
     def of_record(cls, record: dict[str, Any], fills: list[float]) -> TableColumn:
         """The kind that `record` wrote."""
         levels, reference, other = tuple(record["levels"]), record["reference"], record["other"]
-        known = (*levels, *(declared := tuple(record["declared"])))
+        known = (*levels, *(declared := tuple(record.get("declared", ()))))
         if len(set(known)) < len(known) or other in known or reference not in (*levels, other):
             raise ValueError(f"The levels of column {record['name']!r} contradict each other.")
         return cls(*_common(record), levels, reference, other, declared=declared)

@@ -57,11 +57,8 @@ class ForestCertificate(Certificate):
         )
         if self.out_of_bag is None:
             share = f"{100 * self.left_out:.2g}" if self.left_out else "more than 5"
-            return [
-                first,
-                f"No out-of-bag error: rows of {share} % of the weight are out of bag in fewer than 10 trees. More "
-                "trees give one.",
-            ]
+            few = f"rows of {share} % of the weight are out of bag in fewer than 10 trees. More trees give one."
+            return [first, f"No out-of-bag error: {few}"]
         others = f" Other rows hold {100 * self.left_out:.2g} % of the weight." if self.left_out else ""
         return [
             first,

@@ -77,11 +77,11 @@ def learn(model: Any, source: Source) -> None:
     state = _pass(task, solver, _begun(model, task, solver), passes)
     coef, intercept = state.averaged()
     if not (state.is_finite and np.isfinite(coef).all()):
-        level = 0.0 if task.n_scores == 1 else np.zeros(task.n_scores)
-        steep = row_facts(task.source, task.loss, task.fit_intercept, np.zeros_like(state.weights), level)
+        nothing = np.zeros_like(state.weights), 0.0 if task.n_scores == 1 else np.zeros(task.n_scores)
+        largest = 2 / row_facts(task.source, task.loss, task.fit_intercept, *nothing).curvature
         raise ValueError(
             "The steps diverged: the weights left the numbers. Steps must be below 2 / (largest curvature of a row's "
-            f"loss) = {rounded_down(2 / steep.curvature, 6):.6g} to be stable for every row. Take at most half of that."
+            f"loss) = {rounded_down(largest, 6):.6g} to be stable for every row. Take at most half of that."
         )
     kept = model._state() if hasattr(model, "coef_") else None
     model._row_state = state

@@ -53,16 +53,11 @@ NO_VARIATION = (
     "The target does not vary, so no scale is the best one: the objective falls with the scale, to 0 that no fit has. "
     "Give a scale, or take scale='mad'."
 )
-INSTEAD = (
-    "Use QuantileRegressor(0.5), the median, or scale= a number; for amounts that are mostly 0, such as claims, "
-    'GLM("tweedie").'
-)
+INSTEAD = 'Use quantile regression of the median, scale= a number or, for claims that are mostly 0, GLM("tweedie").'
 ZERO = {
-    "joint": "The best scale is 0, so this fit is that of least absolute values, and Huber's loss has no part in it: "
-    f"numbers u of the rows prove it, |u| <= delta, of mean square at most 1, with X'u = 0 or the pull of the penalty. "
-    f"{INSTEAD}",
-    "mad": "At least half of the rows are met exactly: the median of |r| is 0, and so is the scale. This fit is that "
-    f"of least absolute values. {INSTEAD}",
+    "joint": "The best scale is 0, and this the fit of least absolute values: numbers u of the rows prove it, |u| <= "
+    f"delta, mean square at most 1, X'u = 0 or the pull of the penalty. {INSTEAD}",
+    "mad": f"The median of |r| is 0, so is the scale, and this the fit of least absolute values. {INSTEAD}",
 }
 MAD_CLAIM = "relative excess of the objective at the scale found, and its change to that of the median residual"
 

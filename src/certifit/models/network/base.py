@@ -23,14 +23,7 @@ from certifit.models.network.layout import Layout
 from certifit.models.network.losses import NetworkLoss
 from certifit.models.network.polish import polished
 from certifit.models.network.solver import DIVERGED, LEFT, TOO_HIGH, Rules, Walk, epoch, solve
-from certifit.models.network.task import (
-    KINDS,
-    ROWS_OF_DEFAULT,
-    ROWS_OF_EARLY_STOPPING,
-    NetworkState,
-    NetworkTask,
-    Units,
-)
+from certifit.models.network.task import ROWS_OF_DEFAULT, ROWS_OF_EARLY_STOPPING, NetworkState, NetworkTask, Units
 
 
 class Network(TaskEstimator[NetworkTask, NetworkState]):
@@ -166,7 +159,7 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
     def _solve(self, task: NetworkTask) -> Run[NetworkState]:
         self.__dict__.pop("_moments", None)  # those of rows that came in parts
         rules = self._rules(task)
-        starts = [self._start(task, rules, number).astype(KINDS[self.dtype]) for number in range(int(self.n_starts))]
+        starts = [self._start(task, rules, k).astype(self.dtype) for k in range(int(self.n_starts))]
         walks = [solve(task, rules, start.copy()) for start in starts]
         ends = [objective(task, walk.parameters)[0] for walk in walks]
         best = int(np.argmin(ends))

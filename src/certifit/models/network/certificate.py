@@ -77,13 +77,10 @@ def certify(
     worst, n_checked, n_kinks = _differences(task, np.asarray(state.parameters, dtype=np.float64))
     size = float(np.linalg.norm(np.asarray(state.parameters, dtype=np.float64)))
     norm = float(np.linalg.norm(gradient))
-    is_other = not abs(value - state.objective) <= SAME * abs(state.objective) + TINY
-    fault = (
-        f"the objective on these rows is {value:.6g}, and the model states {state.objective:.6g}."
-        if is_other
-        else diverged
-    )
-    if not fault and not value <= (constant := best_constant(task)) + tol:
+    fault = diverged
+    if not abs(value - state.objective) <= SAME * abs(state.objective) + TINY:
+        fault = f"the objective on these rows is {value:.6g}, and the model states {state.objective:.6g}."
+    elif not fault and not value <= (constant := best_constant(task)) + tol:
         fault = f"the objective on these rows is {value:.6g}, above that of the best constant, {constant:.6g}."
     return NetworkCertificate(
         claim=CLAIM,

@@ -38,8 +38,7 @@ class MLPRegressor(Network, Regressor[NetworkTask, NetworkState]):
     x_0 = x,   x_t = act(W_t x_(t-1) + b_t),   z = W_T x_(T-1) + b_T
     minimise:   sum_i weight_i l(y_i, z_i) / sum_i weight_i  +  alpha/2 sum of squared weights
 
-    certificate:  the objective beside that of the best constant, the gradient's norm (a local claim), gradients against
-    differences
+    certificate:  no worse than the best constant, gradients against differences, the gradient's norm (a local claim)
 
     Parameters
     ----------
@@ -261,8 +260,7 @@ class MLPClassifier(Network, WeightedClasses[NetworkTask, NetworkState], Classif
     minimise:   sum_i weight_i (-log p(y_i)) / sum_i weight_i  +  alpha/2 sum of squared weights
 
     p = sigmoid(z) for two classes, softmax(z) for more
-    certificate:  the objective beside that of the best constant, the gradient's norm (a local claim), gradients against
-    differences
+    certificate:  no worse than the best constant, gradients against differences, the gradient's norm (a local claim)
 
     Parameters
     ----------

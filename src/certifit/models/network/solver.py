@@ -21,10 +21,7 @@ from certifit.runtime import check_work, core, n_threads, one_blas_thread
 BETAS = (0.9, 0.999, 1e-8)  # of Adam
 DIVERGED = "The steps diverged: {}. Take a smaller learning_rate."
 LEFT = "the weights left the numbers"
-TOO_HIGH = (
-    "The steps diverged or were too few: the loss ended above that of the best constant. Take a smaller learning_rate, "
-    "or more epochs."
-)
+TOO_HIGH = "The loss ended above that of the best constant: steps diverged or were too few (learning_rate, max_iter)."
 USUAL_EPOCHS = 30  # what a fit is expected to take, if it may
 WEIGHT_SECONDS = 6e-10  # per row and weight: forward, back and the step
 NOT_YET = "The loss still fell at the last epoch: raise max_iter, or least_fall."

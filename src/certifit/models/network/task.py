@@ -22,7 +22,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_input import refuse_nonfinite
 from certifit.minimise.row_pass import by_hash, hashes_of, wide_stretches
 from certifit.models.network.layout import Layout
-from certifit.models.network.losses import NetworkLoss
+from certifit.models.network.losses import OF_CLASSES, NetworkLoss
 from certifit.runtime import core, memory_limit, n_threads
 from certifit.statistics.cell_sums import cell_moments
 from certifit.statistics.gram import refuse_no_weight
@@ -198,14 +198,12 @@ class NetworkTask:
 
     def constant(self) -> Array:
         """The outputs of a network without weights that suit the targets: those of their mean, or of their shares."""
-        if self.loss.name == "softmax":
-            shares = np.zeros(self.layout.sizes[-1])
+        if self.loss.name in OF_CLASSES:
+            shares = np.zeros(max(self.layout.sizes[-1], 2))
             for part in self.parts():
                 shares += np.bincount(part.y.astype(np.int64), part.weight, len(shares))
-            return np.asarray(np.log(np.maximum(shares / shares.sum(), TINY)))
-        if self.loss.name == "logistic":
-            mean = self.target[0]
-            return np.array([np.log(max(mean, TINY)) - np.log(max(1 - mean, TINY))])
+            z = np.log(np.maximum(shares, TINY))
+            return np.asarray(z if self.loss.name == "softmax" else z[1:] - z[:1])
         residual = self._residual_moments if self._has_offset() else lambda: self.target
         level = self._best_constant() if self.loss.is_of_mean else residual()[0]
         return np.array([(level - self.units.level) / self.units.size])
