@@ -201,7 +201,7 @@ class NetworkTask:
         if self.loss.name in OF_CLASSES:
             shares = np.zeros(max(self.layout.sizes[-1], 2))
             for part in self.parts():
-                shares += np.bincount(part.y.astype(np.int64), part.weight, len(shares))
+                shares += np.bincount(np.maximum(part.y, 0).astype(np.int64), part.weight, len(shares))
             z = np.log(np.maximum(shares, TINY))
             return np.asarray(z if self.loss.name == "softmax" else z[1:] - z[:1])
         residual = self._residual_moments if self._has_offset() else lambda: self.target
