@@ -36,6 +36,7 @@ from certifit.selection.folds.engine import evaluate, refuse_units
 from certifit.selection.folds.fold_scores import FoldScores
 from certifit.selection.folds.metrics import Scoring, UserGrid, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows, given, with_offset
+from certifit.selection.folds.scorers import scorer_of
 from certifit.selection.folds.splits import UserSplits, is_leave_one_out, rounds_of, row_count
 
 _where_winner_has = partial(where_inner_has, "best_estimator_")
@@ -201,10 +202,8 @@ class CrossValidated(MetaEstimatorMixin, BaseEstimator):
         exposure: UserWeights = None,
     ) -> float:
         """The score that chose the winner, on these rows."""
-        from sklearn.metrics import check_scoring
-
         check_is_fitted(self, "best_estimator_")
-        scorer = check_scoring(self.best_estimator_, own_scoring(self.best_estimator_, self.scoring))
+        scorer = scorer_of(self.best_estimator_, own_scoring(self.best_estimator_, self.scoring))
         model = with_offset(self.best_estimator_, X, offset, exposure)
         return float(scorer(model, X, y, **given(sample_weight=sample_weight)))
 

@@ -51,7 +51,7 @@ from certifit.selection.features.sweeps import FoldSystems, fold_systems
 from certifit.selection.folds.engine import Bar
 from certifit.selection.folds.metrics import Score, Scoring, own_scoring, sufficient
 from certifit.selection.folds.rows import Rows, checked_array, checked_rows, given, refuse_gaps, take_columns
-from certifit.selection.folds.scorers import refuse_unknown_score
+from certifit.selection.folds.scorers import refuse_unknown_score, scorer_of
 from certifit.selection.folds.splits import UserSplits, rounds_of
 
 if TYPE_CHECKING:
@@ -249,16 +249,13 @@ class _Selection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _scorer(self, is_weighted: bool) -> Callable[..., float]:
         """The scorer; with weights, both it and the estimator must take them."""
-        from sklearn.metrics import check_scoring
-
         if is_weighted and not has_fit_parameter(self.estimator, "sample_weight"):
             raise ValueError(f"{type(self.estimator).__name__} takes no sample_weight. Leave the weights out.")
         refuse_unknown_score(self._scoring)
         called = self.estimator.score if self._scoring is None else self._scoring
         if is_weighted and callable(called) and not _takes_weight(called):
             raise ValueError("scoring takes no sample_weight, so weighted rows have no score. Leave the weights out.")
-        scorer: Callable[..., float] = check_scoring(self.estimator, scoring=self._scoring)
-        return scorer
+        return scorer_of(self.estimator, self._scoring)
 
     def _chosen(self, X: UserRows) -> Any:
         """The selected columns of rows that have all the columns of the fit."""

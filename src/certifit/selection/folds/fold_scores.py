@@ -30,6 +30,7 @@ from certifit.selection.folds.metrics import (
     row_scores,
     sufficient,
 )
+from certifit.selection.folds.scorers import NamedScorer
 from certifit.statistics.loss_sums import STILL, HeldOut
 from certifit.statistics.moments import Merge
 
@@ -226,9 +227,7 @@ def _scored_errors(split: HeldOut, scoring: Scoring) -> HeldOut:
 
 def _scored(states: RowFolds, classes: Array | None, n_candidates: int, scoring: Scoring) -> tuple[Array, Array]:
     """Scores of any kind on the validation rows of every split, and the weight of those."""
-    from sklearn.metrics import get_scorer
-
-    scorer: Scorer = scoring if callable(scoring) else get_scorer(scoring)
+    scorer: Scorer = scoring if callable(scoring) else NamedScorer(str(scoring))
     table, weights = [], []
     for c in range(n_candidates):
         if c in states.faults:
@@ -274,8 +273,13 @@ class PredictedMargins(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes[self.log_proba.argmax(axis=1)])
 
     def decision_function(self, X: UserRows) -> Array:
-        """Log-odds of two classes, log p(k | x) of more: they rank rows that probabilities round to one."""
-        return self.log_proba[:, 1] - self.log_proba[:, 0] if len(self.classes) == 2 else self.log_proba
+        """Log-odds of two classes, log p(k | x) of more: they rank rows that probabilities round to one.
+
+        Those of a class that is certain are the largest float64: scikit-learn takes no infinity.
+        """
+        scores = self.log_proba[:, 1] - self.log_proba[:, 0] if len(self.classes) == 2 else self.log_proba
+        most = np.finfo(np.float64).max
+        return np.asarray(scores.clip(-most, most))
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, get_tags
 
 from certifit.data.columns import Array
 from certifit.data.user_input import UserRows, UserTarget
@@ -51,18 +52,22 @@ def _is_meant(asked: str, name: str) -> bool:
 
 
 def scorer_of(estimator: BaseEstimator, scoring: Scoring) -> Scorer:
-    """What scores a fitted estimator: `check_scoring` of scikit-learn."""
+    """What scores a fitted estimator: `check_scoring` of scikit-learn; by name it is `NamedScorer`."""
     if isinstance(scoring, str) and scoring in _KNOWN:
         return NamedScorer(scoring)
     from sklearn.metrics import check_scoring
 
     scorer: Scorer = check_scoring(estimator, scoring)
-    return scorer
+    return NamedScorer(scoring) if isinstance(scoring, str) else scorer
 
 
 @dataclass(frozen=True)
 class NamedScorer:
-    """A scorer of scikit-learn, the same bits. Can be sent to a worker."""
+    """A scorer of scikit-learn, the same bits. Can be sent to a worker.
+
+    Of two classes the positive one is the second of classes_, whatever the labels are. scikit-learn's is the label 1,
+    so it has no `f1` of texts, and that of the labels 1 and 2 is of the first.
+    """
 
     name: str
 
@@ -77,8 +82,31 @@ class NamedScorer:
                 return -float(np.sqrt(mean) if self.name == ROOT else mean)
         from sklearn.metrics import get_scorer
 
+        classes, labels = getattr(estimator, "classes_", np.zeros(0)), np.asarray(y)
+        if len(classes) == 2 and labels.ndim == 1 and np.isin(labels, classes).all():
+            of_codes = type(type(estimator).__name__, (_OfCodes,), {})  # errors name the model
+            estimator, y = of_codes(estimator), np.asarray(labels == classes[1], dtype=np.int64)
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(get_scorer(self.name)(estimator, X, y, **options))
+
+
+class _OfCodes:
+    """A fitted classifier of two classes whose labels are 0 and 1."""
+
+    classes_ = np.arange(2)
+
+    def __init__(self, model: BaseEstimator) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def predict(self, X: UserRows) -> Array:
+        """The place of the class."""
+        return np.asarray(np.asarray(self._model.predict(X)) == self._model.classes_[1], dtype=np.int64)
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self._model)
 
 
 def _are_plain(y: object, predicted: object, weight: object) -> bool:
