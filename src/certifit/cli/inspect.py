@@ -86,7 +86,7 @@ def _head(model: str, contents: Any) -> list[str]:
 def _body(contents: Any) -> list[str]:
     rows = [
         *[("target", words) for words in _target(contents)],
-        tuple(contents.model["objective"].split(": ", 1)),
+        ("objective", contents.model["objective"]),
         ("parameters", _parameters(contents)),
         ("features", _features(contents.features)),
         *[("to note", note) for note in _notes(contents.encoder)],

@@ -7,14 +7,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from certifit.data.columns import Array, refuse_kinds
-from certifit.data.labels import coded, read_labels
+from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.source import Source
-from certifit.data.user_input import UserRows, UserTarget, UserWeights, canonical, checked_weight, taken
+from certifit.data.user_input import (
+    UserRows,
+    UserTarget,
+    UserWeights,
+    canonical,
+    checked_weight,
+    predict_source,
+    taken,
+)
 from certifit.models.composite import Composite
 from certifit.models.ensembles.draws import DistinctRows, distinct_rows
 from certifit.models.estimator import name_of_target
@@ -42,6 +51,8 @@ class InMemory(Composite[CheckedRows]):
         return self._rows(X, y, roles.get("sample_weight"), reset=True)
 
     def _rows(self, X: UserRows, y: UserTarget, sample_weight: UserWeights, reset: bool) -> CheckedRows:
+        if isinstance(X, Source) and not reset and not X.is_table:
+            return self._gathered(X)
         if isinstance(X, Source):
             raise TypeError(
                 f"{type(self).__name__} draws rows by number, and of {type(self.estimator).__name__} it takes rows in "
@@ -65,8 +76,20 @@ class InMemory(Composite[CheckedRows]):
             checked = checked.astype(dict.fromkeys(texts, "category"))
         return CheckedRows(checked, targets, weight, distinct)
 
+    def _gathered(self, scan: Source) -> CheckedRows:
+        """The rows of a scan of numbers, to look at a fit again: they are drawn by their values, wherever they were."""
+        classes = getattr(self, "classes_", None)
+        rows = (scan if classes is None else with_codes(scan, classes)[0]).gather()
+        if rows.y is None:
+            raise ValueError("The rows carry no target.")
+        is_named = hasattr(self, "feature_names_in_")
+        X = pa.table({name: rows.X[:, j] for j, name in enumerate(scan.names)}) if is_named else rows.X
+        return CheckedRows(X, rows.y, rows.weight, distinct_rows(rows.X, rows.y, rows.weight))
+
     def _checked(self, X: Any, reset: bool) -> Any:
         """Rows that the estimator can take; frames stay frames, for encoders and pipelines inside."""
+        if isinstance(X, Source) and not reset:
+            return predict_source(self, X)
         if hasattr(X, "iloc") and any(getattr(kind, "kind", "O") not in "fiub" for kind in X.dtypes):
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X
