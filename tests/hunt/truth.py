@@ -15,7 +15,7 @@ from flint import fmpq
 from tests.hunt.generate import Problem
 from tests.hunt.references.numbers import as_float, ratio, rational
 from tests.hunt.references.quadratic import Kinked, Minimiser, Squares
-from tests.hunt.references.spreads import root, variance, variances
+from tests.hunt.references.spreads import root, variances
 
 Random = np.random.Generator
 EXACT_FIT = 1e-14
@@ -246,12 +246,9 @@ class KinkedTruth(LinearTruth):
         self.low, self.high = given.get("bounds") or (-np.inf, np.inf)
         alpha = float(model.alpha_)
         squares = penalty_units(problem, bool(model.fit_intercept))
-        target = fmpq(1)  # squares of standardised weights are in units of the target's spread, as those of |w| are
-        if problem.parameters.get("standardize", False):
-            target = root(variance(problem.y, problem.weights, bool(model.fit_intercept)))
         pairs = list(zip([rational(alpha) * rational(f) for f in factors], squares, strict=True))
         l1 = [strength * rational(share) * root(square) for strength, square in pairs]
-        l2 = [strength * (1 - rational(share)) * square / target for strength, square in pairs]
+        l2 = [strength * (1 - rational(share)) * square for strength, square in pairs]
         rows = (problem.rows, problem.y, problem.weights, bool(model.fit_intercept))
         self.exact = Kinked(*rows, l2, l1, bounds=(self.low, self.high))
         self.start = self.exact.units(model.coef_, model.intercept_)

@@ -10,8 +10,11 @@ import pytest
 import scipy.sparse as sp
 from chunks import batches, memory
 from sklearn.base import clone
+from sklearn.linear_model import ElasticNet as PeerElasticNet
 from sklearn.linear_model import LogisticRegression as PeerLogistic
 from sklearn.linear_model import Ridge as PeerRidge
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import certifit as cf
@@ -20,6 +23,8 @@ UNITS = np.array([1000.0, 1.0, 1.0, 1e-3, 1.0])
 MODELS = {
     "ridge": cf.Ridge(0.1, standardize=True),
     "ridge without intercept": cf.Ridge(0.1, standardize=True, fit_intercept=False),
+    "ridge with an L1 part": cf.ElasticNet(0.1, 0.3, standardize=True),
+    "ridge with an L1 part without intercept": cf.ElasticNet(0.1, 0.3, standardize=True, fit_intercept=False),
     "Huber": cf.HuberRegressor(alpha=0.1, standardize=True),
     "Huber of a median scale": cf.HuberRegressor(alpha=0.1, scale="mad", standardize=True),
     "Huber without intercept": cf.HuberRegressor(alpha=0.1, scale=0.5, standardize=True, fit_intercept=False),
@@ -75,6 +80,33 @@ def test_the_fit_is_certified_and_that_of_standardised_columns(fit):
     other = clone(model).set_params(standardize=False).fit(Z, y, weight)
     assert model.certificate_.holds
     assert answers(model, X) == pytest.approx(answers(other, Z), rel=1e-8, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(120, 4), (20, 40)])
+@pytest.mark.parametrize(
+    "model, of_columns",
+    [
+        (cf.Lasso(0.5, standardize=True), PeerElasticNet(0.5, l1_ratio=1.0, tol=1e-12, max_iter=100_000)),
+        (cf.ElasticNet(0.5, 0.3, standardize=True), PeerElasticNet(0.5, l1_ratio=0.3, tol=1e-12, max_iter=100_000)),
+        (
+            cf.GLM(alpha=0.5, l1_ratio=0.3, standardize=True),
+            PeerElasticNet(0.5, l1_ratio=0.3, tol=1e-12, max_iter=9999),
+        ),
+    ],
+)
+def test_it_is_scikit_learns_model_behind_its_scaler(model, of_columns, shape):
+    """Of a target whose spread is far from 1: no part of the penalty is in units of it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=shape) * np.geomspace(0.1, 10.0, shape[1]) + 5.0
+    y = 40.0 * X[:, 0] + 5.0 * X[:, 1] + 3.0 * rng.normal(size=shape[0])
+    theirs = make_pipeline(StandardScaler(), of_columns).fit(X, y)
+    ours = clone(model).fit(X, y)
+    assert ours.predict(X) == pytest.approx(theirs.predict(X), rel=1e-5)
+    folds, refits = (
+        cf.cross_validate(one, X, y, cv=list(KFold(4).split(X)), scoring="neg_mean_squared_error").validation
+        for one in (model, theirs)
+    )
+    assert folds == pytest.approx(refits, rel=1e-4)
 
 
 def test_another_unit_changes_no_prediction(fit):

@@ -47,23 +47,19 @@ class Penalty:
     lower: Array
     upper: Array
     standardize: bool = False
-    has_target_unit: bool = True  # standardised squares of weights are divided by the spread of the target
 
     @staticmethod
     def ridge(alpha: float, n_columns: int, standardize: bool = False) -> Penalty:
         """The same strength of all squares, and no bounds."""
         ends = np.full(n_columns, np.inf)
-        return Penalty(alpha, 0.0, np.ones(n_columns), -ends, ends, standardize, has_target_unit=False)
+        return Penalty(alpha, 0.0, np.ones(n_columns), -ends, ends, standardize)
 
     def strengths(self, rows: ExactRows, centred: bool) -> tuple[list[Ball], list[Ball]]:
         """l1_j and l2_j in balls."""
         alpha, ratio, factors = ball(self.alpha), ball(self.l1_ratio), balls.balls(self.factors.tolist())
-        spreads, target = [ball(1)] * len(factors), ball(1)
-        if self.standardize:
-            spreads = exact_spreads(rows, centred)
-            target = _spread(rows.y, rows.weight, centred) if self.has_target_unit else target
+        spreads = exact_spreads(rows, centred) if self.standardize else [ball(1)] * len(factors)
         l1 = [alpha * ratio * f * s for f, s in zip(factors, spreads, strict=True)]
-        l2 = [alpha * (1 - ratio) * f * s * s / target for f, s in zip(factors, spreads, strict=True)]
+        l2 = [alpha * (1 - ratio) * f * s * s for f, s in zip(factors, spreads, strict=True)]
         return l1, l2
 
 

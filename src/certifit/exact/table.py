@@ -87,7 +87,7 @@ def _generalised(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
         raise NoExactForm(f"There is no exact certificate with {model.penalty.name}: its functions are floating point.")
     s = model._strengths(list(rows.names), float(model.alpha_))
     standardize = bool(model.standardize)
-    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, standardize, has_target_unit=False)
+    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, standardize)
     w, b = model._weights().coef, model._weights().intercept
     return ScoreFit(rows.dense(), model._loss(), penalty, bool(model.fit_intercept), w, b, asked).proof()
 
@@ -97,7 +97,7 @@ def _logistic(model: Any, rows: ExactRows, asked: Asked) -> ExactProof:
     if len(model.classes_) == 2:
         return _generalised(model, labelled, asked)
     s = model._strengths(list(rows.names), float(model.alpha_))
-    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, bool(model.standardize), has_target_unit=False)
+    penalty = Penalty(s.alpha, s.l1_ratio, s.factors, s.lower, s.upper, bool(model.standardize))
     if s.alpha * s.l1_ratio > 0 or np.isfinite([s.lower, s.upper]).any():
         raise NoExactForm(
             f"An L1 penalty or bounds of {len(model.classes_)} classes have no exact certificate; of two classes, or "

@@ -17,7 +17,7 @@ def _lasso(told: Told) -> str:
 def _elastic_net(told: Told) -> str:
     """Squares and both penalties."""
     ratio = float(told.params["l1_ratio"])
-    mixed = f"({ratio:g} {told.factor('sd')}|w|_1 + {1 - ratio:g}/2 {told.factor('sd^2/sd_y')}|w|^2)"
+    mixed = f"({ratio:g} {told.factor('sd')}|w|_1 + {1 - ratio:g}/2 {told.factor('sd^2')}|w|^2)"
     return f"{SQUARES} + {told.params['alpha']:g} {mixed}{told.end}"
 
 

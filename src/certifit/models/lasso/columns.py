@@ -19,7 +19,7 @@ from certifit.models.least_squares.normal_equations import Weights, data_facts
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.gram import ColumnSizes, Scaling, counted, refuse_no_weight
-from certifit.statistics.moments import column_spreads, sharp_target_spread
+from certifit.statistics.moments import column_spreads
 from certifit.statistics.residual import UNIT, Residual, residual_by_column
 
 STILL = 1e-24  # share of the square of a mean below which a variance is rounding
@@ -84,21 +84,13 @@ class ColumnLasso(LassoTask):
         """Standard deviations of the columns, or ones, in the user's units."""
         return self.units / self._scaling.scale if self.standardize else np.ones(len(self.units))
 
-    @property
-    def target_spread(self) -> float:
-        """Standard deviation of the target, or 1, in the user's units."""
-        return 1.0 / self.penalty_units.ridge if self.standardize else 1.0
-
     @cached_property
     def penalty_units(self) -> PenaltyUnits:
         """The units of `columns` and `y`."""
         s = self._scaling
         if not self.standardize:
             return PenaltyUnits.common(self.source.n_features, float(s.scale[0]), s.y_scale)
-        if self.fit_intercept:
-            return PenaltyUnits.standard(s.scale / self.units, s.y_scale, sharp_target_spread(self.source) * s.y_scale)
-        square = self.null_squares() / self._sum_weight
-        return PenaltyUnits.standard(s.scale / self.units, s.y_scale, np.sqrt(square) if square > 0 else s.y_scale)
+        return PenaltyUnits.standard(s.scale / self.units, s.y_scale)
 
     @cached_property
     def columns(self) -> Any:

@@ -297,8 +297,7 @@ class ElasticNet(LassoModel):
     l1_ratio : float in (0, 1], default 0.5
         Share of the L1 penalty; 1 is the lasso. For 0 use Ridge.
     standardize : bool, default False
-        Penalise s_j |w_j| and s_j^2 w_j^2 / s_y, s the standard deviations of a column and of y: the fit of
-        standardised columns and target, stated in their units; alpha then has the unit of y.
+        Penalise s_j w_j instead of w_j, as for Lasso: scikit-learn's ElasticNet behind a StandardScaler.
     fit_intercept, penalty_factors, bounds, solver, start, basis, encoder, tol, max_iter, max_time : as for Lasso
 
     Attributes

@@ -26,7 +26,6 @@ from certifit.statistics.moments import (
     SPREAD_ERROR,
     refuse_small_spreads,
     sharp_spreads,
-    sharp_target_spread,
 )
 from certifit.statistics.residual import MATRIX_ERROR, TINY, Residual, residual
 
@@ -40,24 +39,23 @@ NORM_ERROR = 2.0**-40  # of a norm about 0: the root of what twofold sums of squ
 class PenaltyUnits:
     """Columns are the user's times `columns`, the target is the user's times `y_scale`.
 
-    An l1 strength is the user's times size y_scale, an l2 strength times size ridge. Columns all scaled alike: size is
-    their scale, and so is ridge. Standardised columns: size is 1, ridge 1 over the spread of the target.
+    An l1 strength is the user's times size y_scale, an l2 strength times size^2. size: the scale of columns all scaled
+    alike, 1 of standardised ones.
     """
 
     columns: Array
     y_scale: float
     size: float
-    ridge: float
 
     @staticmethod
     def common(d: int, size: float, y_scale: float) -> PenaltyUnits:
         """One scale for all columns."""
-        return PenaltyUnits(np.full(d, size), y_scale, size, size)
+        return PenaltyUnits(np.full(d, size), y_scale, size)
 
     @staticmethod
-    def standard(columns: Array, y_scale: float, spread: float) -> PenaltyUnits:
-        """Standardised columns; spread: of the target, in scaled units."""
-        return PenaltyUnits(columns, y_scale, 1.0, y_scale / spread)
+    def standard(columns: Array, y_scale: float) -> PenaltyUnits:
+        """Standardised columns."""
+        return PenaltyUnits(columns, y_scale, 1.0)
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,14 @@ class Strengths:
     lower: Array
     upper: Array
 
-    def penalty(self, spreads: Array, target: float) -> ElasticPenalty:
-        """As strengths of single columns: l1 those of weights times spreads, l2 of their squares over the target's.
+    def penalty(self, spreads: Array) -> ElasticPenalty:
+        """As strengths of single columns: l1 those of weights times spreads, l2 of their squares.
 
         spreads: times the scale of the columns for strengths on scaled ones.
         """
         with np.errstate(over="ignore", under="ignore"):
             l1 = self.alpha * self.l1_ratio * self.factors * spreads
-            l2 = self.alpha * (1 - self.l1_ratio) * self.factors * spreads * (spreads / target)
+            l2 = self.alpha * (1 - self.l1_ratio) * self.factors * spreads * spreads
         return ElasticPenalty(l1, l2, self.lower, self.upper)
 
     def scaled(self, alphas: Array, units: PenaltyUnits) -> tuple[Array, float, Array, Array, Array]:
@@ -123,7 +121,7 @@ class Strengths:
         return alpha / units.size / self._mixed(units)
 
     def _mixed(self, units: PenaltyUnits) -> float:
-        return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.ridge
+        return self.l1_ratio * units.y_scale + (1 - self.l1_ratio) * units.size
 
 
 class LassoTask(ABC):
@@ -172,16 +170,11 @@ class LassoTask(ABC):
         """What a weight is multiplied by in the penalty, in the user's units."""
 
     @property
-    @abstractmethod
-    def target_spread(self) -> float:
-        """What the squares of weights are divided by in the penalty: the spread of the target, or 1."""
-
-    @property
     def strength_error(self) -> float:
-        """How far strengths of the penalty can be off, relative: those of squares have three spreads in them."""
+        """How far strengths of the penalty can be off, relative: those of squares have two spreads in them."""
         if not self.standardize:
             return 0.0
-        return SPREAD_ERROR * (1.0 if self.strengths.l1_ratio == 1 else 3.0)
+        return SPREAD_ERROR * (1.0 if self.strengths.l1_ratio == 1 else 2.0)
 
     @abstractmethod
     def null_squares(self) -> float:
@@ -225,7 +218,7 @@ class LassoTask(ABC):
             return 0.0
         y_scale = self.scaling.y_scale
         with np.errstate(over="ignore", under="ignore"):
-            p = self.strengths.penalty(self.spreads * np.abs(state.coef * y_scale), self.target_spread)
+            p = self.strengths.penalty(self.spreads * np.abs(state.coef * y_scale))
             beyond = np.sum(p.l1[places]) * y_scale + np.sum(p.l2[places]) / 2
         return float(min(beyond, LARGEST_PENALTY))
 
@@ -234,7 +227,7 @@ class LassoTask(ABC):
         """The penalty on scaled weights, of the objective times y_scale^2."""
         s = self.scaling
         with np.errstate(over="ignore", under="ignore"):
-            p = self.strengths.penalty(self.spreads * s.scale, self.target_spread)  # squares of 1e-180 would vanish
+            p = self.strengths.penalty(self.spreads * s.scale)  # squares of 1e-180 would vanish
             lower, upper = (bound * s.y_scale / s.scale for bound in (p.lower, p.upper))
             l1 = np.minimum(p.l1 * s.y_scale, LARGEST_PENALTY)
             return ElasticPenalty(l1, np.minimum(p.l2, LARGEST_PENALTY), lower, upper)
@@ -256,20 +249,18 @@ class CommonUnits:
     shares: Array  # weights of scaled columns are those of these units times this
 
     @staticmethod
-    def of(
-        statistic: Gram, fit_intercept: bool, standardize: bool, spreads: tuple[Array, float] | None = None
-    ) -> CommonUnits:
-        """From the sums of all rows. spreads: of columns and target, in the user's units; None: those of the sums."""
+    def of(statistic: Gram, fit_intercept: bool, standardize: bool, spreads: Array | None = None) -> CommonUnits:
+        """From the sums of all rows. spreads: of the columns, in the user's units; None: those of the sums."""
         d, s = statistic.n_columns, statistic.scaling
         products, with_target, variance = core.centred_products(
             np.ascontiguousarray(statistic.sums), bool(fit_intercept), NO_SPREAD
         )
         square = float(variance[d])
         if standardize:
-            of_columns, of_target = spreads if spreads is not None else sum_spreads(s, variance)
+            spreads = sum_spreads(s, variance[:d]) if spreads is None else spreads
             with np.errstate(over="ignore", under="ignore"):
-                shares = np.where(variance[:d] == 0, 1.0, 1.0 / (of_columns * s.scale))
-            units = PenaltyUnits.standard(1.0 / of_columns, s.y_scale, of_target * s.y_scale)
+                shares = np.where(variance[:d] == 0, 1.0, 1.0 / (spreads * s.scale))
+            units = PenaltyUnits.standard(1.0 / spreads, s.y_scale)
         else:
             units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
             shares = units.size / s.scale  # at most 1
@@ -282,11 +273,9 @@ class CommonUnits:
         return strengths.scaled(alphas, self.units)
 
 
-def sum_spreads(s: Scaling, variances: Array) -> tuple[Array, float]:
-    """Spreads of columns and target in the user's units, of scaled variances, the target's last; 1 for one of 0."""
-    scale = np.append(s.scale, s.y_scale)
-    spreads = np.where(variances > 0, roots(variances) / scale, 1.0)
-    return spreads[:-1], float(spreads[-1])
+def sum_spreads(s: Scaling, variances: Array) -> Array:
+    """Spreads of the columns in the user's units, of scaled variances; 1 for one of 0."""
+    return np.where(variances > 0, roots(variances) / s.scale, 1.0)
 
 
 def roots(variances: Array) -> Array:
@@ -340,34 +329,22 @@ class GramLasso(GramUnits, LassoTask):
     @cached_property
     def common(self) -> CommonUnits:
         """The sums in units that penalties compare in."""
-        return CommonUnits.of(self.gram, self.fit_intercept, self.standardize, self._spreads)
+        return CommonUnits.of(self.gram, self.fit_intercept, self.standardize, self.spreads)
 
     @cached_property
-    def _spreads(self) -> tuple[Array, float]:
-        """Of columns and target; from the rows where sums lose digits of them. Ones where not asked for."""
-        d, g, s = self.gram.n_columns, self.gram, self.scaling
-        if not self.standardize:
-            return np.ones(d), 1.0
-        at = np.concatenate([np.arange(d), [d + 1]])
-        squares, sums = np.diagonal(g.sums)[at], g.sums[d, at]
-        about = squares - sums * (sums / g.sum_weight) if self.fit_intercept else squares
-        of_columns, of_target = sum_spreads(s, np.maximum(about, 0.0) / g.sum_weight)
-        rough = (squares > MOST_ABOUT * about) & self.fit_intercept
-        rough[:d] |= self.means_error > 0  # taken for constant, and may vary all the same
-        of_columns[rough[:d]] = sharp_spreads(self.source, np.flatnonzero(rough[:d]))
-        of_target = sharp_target_spread(self.source) if rough[d] else of_target
-        refuse_small_spreads(np.append(of_columns, of_target), [*self.names, "the target"])
-        return of_columns, of_target
-
-    @property
     def spreads(self) -> Array:
-        """Standard deviations of the columns, or ones, in the user's units."""
-        return self._spreads[0]
-
-    @property
-    def target_spread(self) -> float:
-        """Standard deviation of the target, or 1, in the user's units."""
-        return self._spreads[1]
+        """Standard deviations of the columns, or ones, in the user's units; from the rows where sums lose digits."""
+        d, g = self.gram.n_columns, self.gram
+        if not self.standardize:
+            return np.ones(d)
+        squares, sums = np.diagonal(g.sums)[:d], g.sums[d, :d]
+        about = squares - sums * (sums / g.sum_weight) if self.fit_intercept else squares
+        spreads = sum_spreads(self.scaling, np.maximum(about, 0.0) / g.sum_weight)
+        rough = (squares > MOST_ABOUT * about) & self.fit_intercept
+        rough |= self.means_error > 0  # taken for constant, and may vary all the same
+        spreads[rough] = sharp_spreads(self.source, np.flatnonzero(rough))
+        refuse_small_spreads(spreads, self.names)
+        return spreads
 
     def null_squares(self) -> float:
         """Squares of the model without weights, scaled."""
