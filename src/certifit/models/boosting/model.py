@@ -298,18 +298,10 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
         scores = np.concatenate(list(self._each(X, self._raw)))
         return scores[:, 0] if self.boosting_.width == 1 else scores
 
-    def predict_proba(self, X: UserRows) -> Array:
-        """p(k | x) of every row, in the order of classes_."""
-        return np.exp(self.predict_log_proba(X))
-
-    def predict_log_proba(self, X: UserRows) -> Array:
-        """log p(k | x) of every row."""
-        return self._whole(X, self.scores)
-
     def staged_predict(self, X: UserRows) -> Iterator[Array]:
         """The prediction after every round."""
-        for chances in self.staged_predict_proba(X):
-            yield np.asarray(self.classes_[chances.argmax(axis=1)])
+        for scores in self._staged_columns(X):
+            yield np.asarray(self.classes_[_by_class(scores).argmax(axis=1)])
 
     def staged_predict_proba(self, X: UserRows) -> Iterator[Array]:
         """p(k | x) after every round."""
@@ -317,11 +309,14 @@ class GradientBoostingClassifier(BoostingModel, Classifier[BoostingTask, Boostin
             yield np.exp(_log_chances(scores))
 
     def mapped_scores(self, columns: Block) -> Array:
-        """log p(k | x) of rows that are mapped already."""
-        return _log_chances(self._finite_scores(columns))
+        """log p(k | x) of mapped rows, but for what is equal for all classes of a row.
+
+        No more is made of z: one of 1e-17 means the second class, and both chances of it round to 1/2.
+        """
+        return _by_class(self._finite_scores(columns))
 
     def _log_posterior(self, block: Block) -> Array:
-        return self.scores(block)
+        return _log_chances(self.scores(block))
 
     def _answers_of(self, state: BoostingState, columns: Block) -> Array:
         return _log_chances(state.scores(columns)[0])
@@ -493,7 +488,12 @@ class GradientBoostingRegressor(BoostingModel, Regressor[BoostingTask, BoostingS
         return tags
 
 
+def _by_class(scores: Array) -> Array:
+    """A column for every class; z of two classes is that of the second, and 0 of the first."""
+    return scores if scores.shape[1] > 1 else np.column_stack([np.zeros(len(scores)), scores])
+
+
 def _log_chances(scores: Array) -> Array:
-    if scores.shape[1] > 1:
+    if scores.shape[1] > 2:
         return np.asarray(log_softmax(scores, axis=1))
-    return np.column_stack([log_expit(-scores[:, 0]), log_expit(scores[:, 0])])
+    return np.column_stack([log_expit(-scores[:, -1]), log_expit(scores[:, -1])])
