@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -332,3 +334,25 @@ def test_folds_of_a_file_are_those_of_memory_and_gaps_are_refitted(rng, tmp_path
         .route_
         == "refits"
     )
+
+
+def test_what_takes_long_says_so_before_it_begins_and_hears_ctrl_c_between_widths(rng, monkeypatch):
+    """The core hears of Ctrl-C between queries: where one takes long, widths are fitted one after the other."""
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    at_once = cf.LocallyWeightedRegression().fit(X, y)
+    monkeypatch.setattr("certifit.models.local.solver.LONG", 0.0)
+    monkeypatch.setattr("certifit.models.local.solver.DEAF", 0.0)
+    with pytest.warns(UserWarning, match="840 local fits to 60 rows are expected to take some 0 s .* Sample rows"):
+        apart = cf.LocallyWeightedRegression().fit(X, y)
+    assert apart.curve_.tobytes() == at_once.curve_.tobytes()
+    assert apart.local_coef_.tobytes() == at_once.local_coef_.tobytes()
+
+
+def test_distances_for_a_function_are_made_a_query_at_a_time(rng):
+    """Rows x rows x columns took 480 MB, and no Ctrl-C was heard while they were made."""
+    X = rng.normal(size=(1000, 60))
+    tracemalloc.start()
+    cf.LocallyWeightedRegression(3.0, weights=lambda u: np.exp(-u * u), terms="constant").fit(X, X[:, 0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6

@@ -6,6 +6,7 @@ own fit. Where l_i is nearly 1, or the system is singular, the fit without the r
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from certifit.models.local.task import LocalRows, LocalState, LocalTask, points_
 from certifit.runtime import check_work, core, n_threads
 
 SECONDS = 8e-9  # of one row at one query, per term and term
+LONG = 20.0  # seconds of one core that are announced
+DEAF = 0.1  # seconds that the core may work at one query: it hears of Ctrl-C between them
 ALONE = 1e-6  # 1 - l below this: the fit without the row is made
 
 
@@ -51,14 +54,19 @@ def fits(
     coefficients: bool = False,
 ) -> Fits:
     """The local fits. queries: in the units of the distances. at: a user's basis there. omitted: a row per query."""
-    p, q, has_given_weights = rows.n_terms + 1, len(rows.points), rows.form.kind == "given"
-    check_work(
-        len(taus) * seconds_of(len(queries), q, rows.n_terms),
-        f"{len(queries):,} local fits to {q:,} rows",
-        "Sample rows, or give tau as a number.",
+    p, q, seconds = (
+        rows.n_terms + 1,
+        len(rows.points),
+        len(taus) * seconds_of(len(queries), len(rows.points), rows.n_terms),
     )
+    what, instead = f"{len(taus) * len(queries):,} local fits to {q:,} rows", "Sample rows, or give tau as a number."
+    check_work(seconds, what, instead)
+    if seconds > LONG:
+        words = f"{what} are expected to take some {seconds:.0f} s of one processor core, or less."
+        warnings.warn(f"{words} {instead}", stacklevel=2)
+    is_apart = rows.form.kind == "given" or seconds > DEAF * len(queries)
     parts = []
-    for tau in [taus] if not has_given_weights else np.split(taus, len(taus)):
+    for tau in np.split(taus, len(taus)) if is_apart else [taus]:
         for some, K in rows.pieces(queries, float(tau[0])):
             out = core.local_fits(
                 rows.points,

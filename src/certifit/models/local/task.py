@@ -129,8 +129,8 @@ class LocalRows:
         step = max(1, NUMBERS_AT_ONCE // max(len(self.points), 1))
         for begin in range(0, len(queries), step):
             some = slice(begin, begin + step)
-            distances = np.sqrt(np.square(queries[some, None, :] - self.points[None]).sum(axis=2))
-            yield some, self.form.weights_of(distances / tau)
+            distances = [np.sqrt(np.square(query - self.points).sum(axis=1)) for query in queries[some]]
+            yield some, self.form.weights_of(np.array(distances) / tau)
 
 
 class LocalTask:
