@@ -234,3 +234,39 @@ def test_a_pair_of_multipliers_may_have_an_empty_part():
     assert found.holds and found.equality_multipliers.tolist() == [-1.0]
     bounded = cf.check_kkt(lambda x: x**2, 1.0, lambda x: 1 - x, multipliers=([2.0], []))
     assert bounded.holds and bounded.inequality_multipliers.tolist() == [2.0]
+
+
+CUSP = [lambda x: x[1] - (1 - x[0]) ** 3, lambda x: -x[1]]
+BALLS = [lambda x: (x[0] - 1) ** 2 + x[1] ** 2 - 1, lambda x: (x[0] + 1) ** 2 + x[1] ** 2 - 1]
+
+
+@pytest.mark.parametrize(
+    "objective, x, constraints",
+    [
+        (lambda x: x, 0.0, {"inequality": lambda x: x**2}),
+        (lambda x: -x[0], [1.0, 0.0], {"inequality": CUSP}),  # of Kuhn and Tucker; the minimum
+        (lambda x: x[0] + x[1], [0.0, 0.0], {"inequality": BALLS}),  # the one point that two balls share
+        (lambda x: x[0] + x[1], [1.0, 0.0], {"equality": lambda x: (x[0] - 1) ** 2 + x[1] ** 2}),
+    ],
+)
+def test_minima_without_multipliers_are_not_called_wrong(objective, x, constraints):
+    """Slopes of the constraints cancel without the objective's: by Fritz John nothing follows."""
+    found = cf.check_kkt(objective, x, **constraints)
+    assert not found.holds and found.verdict.startswith("NOT decided: stationarity") and found.verdict in str(found)
+
+
+@pytest.mark.parametrize(
+    "objective, x, constraints",
+    [
+        (lambda x: x[0], [1.0, 0.0], {"inequality": lambda x: x @ x - 1}),
+        (lambda x: x[1], [1.0, 0.0], {"inequality": [lambda x: x[0] - 1, lambda x: 1 - x[0]]}),  # affine: x[0] = 1
+        (lambda x: x, -1e-3, {"inequality": lambda x: x**2 - 1}),
+    ],
+)
+def test_points_that_are_no_minimum_still_are_called_so(objective, x, constraints):
+    assert cf.check_kkt(objective, x, **constraints).verdict.startswith("NOT a solution: stationarity")
+
+
+def test_wrong_multipliers_of_a_solution_do_not_make_it_wrong():
+    found = cf.check_kkt(lambda x: x @ x, [0.5, 0.5], equality=lambda x: x[0] + x[1] - 1, multipliers=[1.0])
+    assert not found.holds and found.verdict.startswith("NOT by these multipliers: stationarity")

@@ -132,3 +132,10 @@ def test_the_way_is_drawn():
     pytest.importorskip("matplotlib").use("Agg")
     shown = cf.find_zero(lambda x: x**2 - 2, 1.0).plot()
     assert shown.ax_.get_yscale() == "log"
+
+
+@pytest.mark.parametrize("f, x0", [(lambda x: (1e-200 * x) ** 2 - 0.0, 1.0), (lambda x: (1 + x) - 1, 1e-17)])
+def test_a_value_that_underflows_is_not_called_exactly_zero(f, x0):
+    zero = cf.find_zero(f, x0)
+    assert zero.converged and zero.value == 0 and zero.x != 0
+    assert zero.reason == "Converged: f(x), as float64 computes it, is 0."

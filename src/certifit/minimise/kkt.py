@@ -7,7 +7,11 @@ minimise f(x)  subject to  g_i(x) <= 0,  h_j(x) = 0.     L(x, a, b) = f(x) + sum
     dual feasibility    a_i >= 0
     slackness           a_i g_i(x) = 0
 
-For convex f and g and affine h they prove the optimum. The dual value is min over x of L(x, a, b): never above the
+For convex f and g and affine h they prove the optimum. With a multiplier c >= 0 of f, not all multipliers 0, they hold
+at every minimum (Fritz John). Those with c = 0 have nothing to do with f: where there are such, of constraints that are
+not affine, a point without multipliers of c = 1 may be a minimum all the same: min x, x^2 <= 0.
+
+The dual value is min over x of L(x, a, b): never above the
 primal one, and equal to it at an optimum of a convex problem.
 """
 
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -64,7 +68,7 @@ class KKT:
     """What `check_kkt` found; `print` shows it in words.
 
     dual: min over x of the Lagrangian, None where it is not known; `dual_known` says how it was found. gap: primal -
-    dual. inequality_multipliers and equality_multipliers are those given, or those found.
+    dual. inequality_multipliers and equality_multipliers are those given, or those found. verdict: what follows.
     """
 
     conditions: tuple[Condition, ...]
@@ -74,6 +78,7 @@ class KKT:
     inequality_multipliers: Array
     equality_multipliers: Array
     tol: float
+    verdict: str
 
     @property
     def holds(self) -> bool:
@@ -93,12 +98,7 @@ class KKT:
         rows.append(f"{'primal value':<20}{self.primal:>16.8g}")
         shown = "unknown" if self.dual is None else f"{self.dual:.8g}"
         rows.append(f"{'dual value':<20}{shown:>16}   {self.dual_known}")
-        if self.holds:
-            rows.append(f"All conditions hold within {self.tol:g}. For a convex problem x is a minimum.")
-        else:
-            broken = ", ".join(condition.name for condition in self.conditions if not condition.holds)
-            rows.append(f"NOT a solution: {broken} violated by more than {self.tol:g}.")
-        return "\n".join(rows)
+        return "\n".join([*rows, self.verdict])
 
 
 def check_kkt(
@@ -132,7 +132,7 @@ def check_kkt(
     if not 0 < tol < np.inf:
         raise ValueError(f"tol must be a number > 0. Got {tol!r}.")
     problem = Constrained(objective, x, inequality, equality, gradient, inequality_jacobian, equality_jacobian)
-    at = problem.at(problem.x)
+    at, is_curved = _without_rounding(problem, problem.at(problem.x), tol)
     a, b = _found(at, problem.scale, tol) if multipliers is None else _given(multipliers, len(at.g), len(at.h))
     conditions = (
         _stationarity(problem, at, a, b, tol),
@@ -141,7 +141,51 @@ def check_kkt(
         _slackness(at, a, problem.scale, tol),
     )
     value, known = _dual(problem, at, a, b, conditions, dual)
-    return KKT(conditions, at.value, value, known, a, b, tol)
+    return KKT(conditions, at.value, value, known, a, b, tol, _verdict(problem, at, conditions, is_curved, tol))
+
+
+def _verdict(
+    problem: Constrained, at: At, conditions: Sequence[Condition], is_curved: Sequence[Array], tol: float
+) -> str:
+    """What the conditions say of the point; multipliers that do not fit say nothing where others do."""
+    broken = ", ".join(condition.name for condition in conditions if not condition.holds)
+    if not broken:
+        return f"All conditions hold within {tol:g}. For a convex problem x is a minimum."
+    said = f"{broken} violated by more than {tol:g}."
+    is_feasible = conditions[1].holds
+    if is_feasible and _stationarity(problem, at, *_found(at, problem.scale, tol), tol).holds:
+        return f"NOT by these multipliers: {said} Others meet all conditions; without multipliers= they are found."
+    if is_feasible and _is_abnormal(at, is_curved, problem.scale, tol):
+        why = "But slopes of constraints at their limit cancel, so multipliers need not exist at a minimum."
+        return f"NOT decided: {said} {why} Write these constraints in another form: x = 0 for x^2 <= 0."
+    return f"NOT a solution: {said}"
+
+
+def _is_abnormal(at: At, is_curved: Sequence[Array], scale: float, tol: float) -> bool:
+    """Whether slopes of constraints at their limit cancel without the objective's, with a curved one among them.
+
+    Of inequalities by a linear programme, a >= 0 with a sum of 1 over those that are curved (Motzkin); of equalities
+    by their rank.
+    """
+    g, h = (J / np.where((size := np.linalg.norm(J, axis=1, keepdims=True)) > 0, size, 1.0)
+            for J in (at.g_jacobian, at.h_jacobian))  # fmt: skip
+    if is_curved[1].any() and np.linalg.matrix_rank(h, tol=tol) < len(h):
+        return True
+    active = _active(at, scale, tol)
+    total = np.concatenate([is_curved[0][active], np.zeros(2 * len(h))])
+    columns = np.vstack([np.vstack([g[active], h, -h]).T, total])
+    return bool(total.any()) and nnls(columns, np.append(np.zeros(len(columns) - 1), 1.0))[1] <= tol
+
+
+def _without_rounding(problem: Constrained, at: At, tol: float) -> tuple[At, list[Array]]:
+    """0 for slopes of constraints that are small beside what they change by over the length of x; which are curved."""
+    u = np.random.default_rng(0).normal(size=len(problem.x))
+    move, slopes, is_curved = problem.scale / 100 * u / norm(u), [], []
+    for part, J in zip(problem.parts[1:], (at.g_jacobian, at.h_jacobian), strict=True):
+        bends = 50 * sum(np.linalg.norm(part.jacobian(problem.x + s * move) - J, axis=1) for s in (1, -1))
+        is_curved.append(bends > tol * (np.linalg.norm(J, axis=1) + bends))
+        slopes.append(np.where(np.abs(J) <= tol * np.asarray(bends)[:, None], 0.0, J))
+    return replace(at, g_jacobian=slopes[0], h_jacobian=slopes[1]), is_curved
 
 
 def _given(multipliers: ArrayLike, n_inequality: int, n_equality: int) -> tuple[Array, Array]:
@@ -166,8 +210,7 @@ def _given(multipliers: ArrayLike, n_inequality: int, n_equality: int) -> tuple[
 
 def _found(at: At, scale: float, tol: float) -> tuple[Array, Array]:
     """Multipliers with the least stationarity residual: a >= 0 on constraints at their limit, 0 on the others."""
-    sizes = np.linalg.norm(at.g_jacobian, axis=1)
-    active = np.flatnonzero(at.g >= -tol * sizes * scale)
+    active = _active(at, scale, tol)
     columns = np.vstack([at.g_jacobian[active], at.h_jacobian, -at.h_jacobian]).T
     a, b = np.zeros(len(at.g)), np.zeros(len(at.h))
     if columns.shape[1]:
@@ -176,6 +219,11 @@ def _found(at: At, scale: float, tol: float) -> tuple[Array, Array]:
         plus, minus = np.split(solution[len(active) :], 2)
         b = plus - minus
     return a, b
+
+
+def _active(at: At, scale: float, tol: float) -> Array:
+    """Places of the inequalities at their limit."""
+    return np.flatnonzero(at.g >= -tol * np.linalg.norm(at.g_jacobian, axis=1) * scale)
 
 
 def _terms(at: At, a: Array, b: Array) -> float:

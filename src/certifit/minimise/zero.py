@@ -189,7 +189,7 @@ class _Search:
             return
         small = norm(self.values) / self.history[0]["objective"] if self.history[0]["objective"] > 0 else 0.0
         if not self.values.any():
-            self.reason, self.converged = "Converged: f(x) is exactly zero.", True
+            self.reason, self.converged = "Converged: f(x), as float64 computes it, is 0.", True
         elif rank < len(step) and small <= self.tol:
             self.reason, self.converged = f"Converged: |f| is {small:.1e} of its first.", True
         elif rank == 0 or length == 0:
