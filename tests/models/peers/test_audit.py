@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import linear_model as sk
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA as TheirPCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
@@ -247,6 +248,39 @@ def test_discriminants_are_at_the_largest_likelihood_until_their_means_are_moved
     assert two.holds and "the likelihood of Gaussian classes" in str(two)
     fitted.means_ = fitted.means_ + 1e-5
     assert not cf.audit(fitted, FLOWERS, SPECIES).holds
+
+
+COPIES = {
+    "a combination": lambda A: np.column_stack([A, A[:, 0] + A[:, 1]]),
+    "two units": lambda A: np.column_stack([A, 9 / 5 * A[:, 2] + 32]),
+    "a constant": lambda A: np.column_stack([A, np.ones(len(A))]),
+    "all levels": lambda A: np.column_stack([A, np.eye(3)[np.arange(len(A)) % 3]]),
+    "dates": lambda A: np.column_stack([A, 738_000.0 + np.arange(len(A)) % 365]),
+}
+
+
+@pytest.mark.parametrize("model", GAUSSIANS[:4], ids=str)
+@pytest.mark.parametrize("copies", COPIES)
+@pytest.mark.parametrize("classes", [SPECIES, SPECIES > 0], ids=["three", "two"])
+def test_boundaries_of_columns_that_repeat_others_are_compared_by_their_log_odds(copies, model, classes):
+    """Their coefficients are those of another basis; every log-odds is that of the optimum."""
+    rows, priors = COPIES[copies](FLOWERS), None if classes.dtype == bool else model.priors
+    is_singular = copies != "dates" and model.shrinkage is None
+    if is_singular and model.solver == "eigen":
+        pytest.skip("scikit-learn has no eigenvalues of it")
+    fitted = clone(model).set_params(priors=priors).fit(rows, classes)
+    assert cf.audit(fitted, rows, classes).holds
+    fitted.intercept_ = fitted.intercept_ + np.arange(len(fitted.intercept_)) * 1e-4 + 1e-4
+    fitted.coef_ = fitted.coef_ * (1 + 1e-6)
+    assert "coef_ and intercept_ are not those" in str(cf.audit(fitted, rows, classes))
+
+
+def test_a_direct_solver_is_not_told_to_iterate_longer():
+    """Units of 1e6 and 1e-3: the small column falls below the share that scikit-learn's solver cuts off."""
+    rows = RNG.normal(size=(200, 4)) * [1e6, 1, 1e-5, 1] + [1e7, 0, 0, 5]
+    target = 1e5 * rows[:, 2] + RNG.normal(size=200)
+    found = cf.audit(sk.LinearRegression().fit(rows, target), rows, target)
+    assert not found.holds and "max_iter" not in str(found) and "Scale the columns" in str(found)
 
 
 def test_covariances_that_are_divided_by_fewer_are_the_same_fit_and_others_are_not():

@@ -31,7 +31,8 @@ class Audit:
     name: of the class; objective: what it minimises, in its own units; converted: the same model in certifit, fitted
     to the same rows: its optimum; certificate: that of the solution audited. names, coefficients, optimum, digits:
     every coefficient that was audited, that of the optimum, and to how many digits they agree; none where the optimum
-    itself is not proven or not unique, or the model has no coefficients. unit: of the certificate's value.
+    itself is not proven or not unique, or the model has no coefficients. unit: of the certificate's value. advice: what
+    to do where it does not hold.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Audit:
     optimum: tuple[float, ...] = ()
     digits: tuple[int, ...] = ()
     unit: str = "(relative)"
+    advice: str = ""
 
     @property
     def holds(self) -> bool:
@@ -65,7 +67,7 @@ class Audit:
             return f"This {self.name} is at its optimum: its objective is proven to be within {value:.1e} {self.unit}."
         return (
             f"This {self.name} stopped above its optimum: its objective can be up to {value:.1e} {self.unit} above the "
-            f"best possible. Asked was {self.certificate.tolerance:.0e}. {WHAT_TO_DO}"
+            f"best possible. Asked was {self.certificate.tolerance:.0e}. {self.advice}"
         )
 
     def _about_digits(self) -> list[str]:
@@ -88,7 +90,8 @@ class Audit:
         return "\n".join(self.sentences())
 
 
-WHAT_TO_DO = "Give it a smaller tol and a larger max_iter, scale the columns, or use the model named below."
+ITERATED = "Give it a smaller tol and a larger max_iter, scale the columns, or use the model named below."
+DIRECT = "Scale the columns, leave out those that nearly repeat others, or use the model named below."
 
 
 def audit(
@@ -130,11 +133,14 @@ def audit(
         ours.fit(X, y, **roles)
     _refuse_other_labels(model, ours, name)
     audited = copy.copy(ours)
-    peer.place(model, audited)
+    peer.place(model, audited, X)
     certificate = audited.certify(X, y, **roles)
     if not np.isfinite(certificate.value):
         certificate = replace(certificate, value=_above_optimum(audited, ours, X, y, roles))
-    return Audit(name, peer.objective, ours, certificate, *_compared(audited, ours), unit=peer.unit)
+    is_direct = hasattr(model, "get_params") and model.get_params(deep=False).get("max_iter") is None
+    return Audit(
+        name, peer.objective, ours, certificate, *_compared(audited, ours), peer.unit, DIRECT if is_direct else ITERATED
+    )
 
 
 def _above_optimum(audited: BaseEstimator, ours: BaseEstimator, X: UserRows, y: UserTarget, roles: Params) -> float:

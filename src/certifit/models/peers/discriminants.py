@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
+from certifit.data.user_input import UserRows
 from certifit.models.discriminant.model import GaussianDiscriminant
 from certifit.models.discriminant.task import GaussianState
 from certifit.models.learner import Params
 from certifit.models.peers.table import Peer, Sizes, refuse
-from certifit.statistics.residual import TINY
+from certifit.statistics.residual import TINY, UNIT
 
-AGREE = 1e-8  # of the terms of a boundary: how far scikit-learn's may be from that of its own covariance
+AGREE = 1e-8  # of the largest log-odds: how far scikit-learn's may be in a row from those of its own covariance
 OF_STATE = "nats per row of the likelihood, and of every prior, mean and covariance, relative"
 
 
@@ -42,36 +43,39 @@ def _quadratic(params: Params, sizes: Sizes) -> BaseEstimator:
     return GaussianDiscriminant("class", shrinkage=_shrinkage(params), priors=params["priors"])
 
 
-def _place_linear(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _place_linear(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     """Priors, means, the covariance where it is stored (ours where it is not: then the boundary speaks for it)."""
     covariance, roots = ours.covariance_, ours.roots_
     if hasattr(model, "covariance_"):
         covariance = np.ascontiguousarray(model.covariance_, dtype=np.float64)
-        roots = _root(covariance)[None]
+        roots = _root(covariance, ours.redundant_)[None]
     _write(model, ours, covariance, roots)
     state = GaussianState(ours.priors_, ours.means_, covariance, roots, ours.redundant_)
-    coef, intercept = _boundary(model, ours)
-    # Theirs differs from that of the state by rounding alone: the certificate is about the state.
-    agrees = state.has_boundary(coef, intercept, AGREE)
-    ours.coef_, ours.intercept_ = state.boundary() if agrees else (coef, intercept)
+    # Of columns that repeat others many boundaries are one: the certificate is about the state, whose log-odds it has.
+    agrees = _has_log_odds(model, state, np.asarray(X, dtype=np.float64), float(ours.data_["n_rows"]))
+    ours.coef_, ours.intercept_ = state.boundary() if agrees else (model.coef_, model.intercept_)
 
 
-def _boundary(model: BaseEstimator, ours: BaseEstimator) -> tuple[Array, Array]:
-    """Coefficients and intercepts of a fitted LinearDiscriminantAnalysis as those of `GaussianState.boundary`."""
-    coef, intercept = np.array(model.coef_, dtype=np.float64), np.array(model.intercept_, dtype=np.float64)
-    priors, n, n_classes = ours.priors_, float(ours.data_["n_rows"]), len(model.classes_)
-    if model.solver != "svd" and n_classes > 2:  # scores about 0, ours about the mean of all
-        mean = priors @ coef
-        coef, intercept = coef - mean, intercept + float(mean @ (priors @ ours.means_)) / 2
+def _has_log_odds(model: BaseEstimator, state: GaussianState, X: Array, n: float) -> bool:
+    """Whether log-odds of the classes against the first are those of a state in every row, of one divisor."""
+    centre, n_classes = state.priors @ state.means, len(state.priors)
+    logs = np.log(state.priors[1:]) - np.log(state.priors[0])
+
+    def slopes(coef: Array, intercept: Array) -> Array:
+        """Log-odds about the centre, less those of the priors: of every row, then what is equal in all."""
+        C, c = (coef, intercept) if n_classes == 2 else (coef[1:] - coef[0], intercept[1:] - intercept[0])
+        return np.vstack([(X - centre) @ C.T, C @ centre + c - logs])
+
+    theirs, ours = slopes(np.asarray(model.coef_), np.asarray(model.intercept_)), slopes(*state.boundary())
     if model.solver == "svd":
-        ratio = float(np.sum(coef * ours.coef_)) / max(float(np.sum(np.square(ours.coef_))), TINY)
-        times = _to_our_divisor(ratio, (n - n_classes) / n)
-        logs = np.log(priors) if n_classes > 2 else np.log(priors[1:] / priors[:1])
-        coef, intercept = coef * times, logs + (intercept - logs) * times
-    return coef, intercept
+        ratio = float(np.sum(theirs * ours)) / max(float(np.sum(np.square(ours))), TINY)
+        theirs = theirs * _to_our_divisor(ratio, (n - n_classes) / n)
+    terms = np.abs(state.means) @ np.abs(state.roots[0]).T  # of their intercepts, which are about 0
+    rounding = 4 * UNIT * sum(state.means.shape) * float(np.square(terms).sum(axis=1).max())
+    return bool((np.abs(theirs - ours) <= AGREE * max(1.0, float(np.abs(ours).max())) + rounding).all())
 
 
-def _place_quadratic(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _place_quadratic(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     """Priors, means, and covariances from their axes."""
     axes = zip(model.rotations_, model.scalings_, strict=True)
     covariances = np.array([(rotation * scaling) @ rotation.T for rotation, scaling in axes])
@@ -79,7 +83,7 @@ def _place_quadratic(model: BaseEstimator, ours: BaseEstimator) -> None:
         ratio = float(np.trace(covariances[k])) / max(float(np.trace(best)), TINY)
         covariances[k] *= _to_our_divisor(ratio, n / max(n - 1.0, 1.0))
     covariances = np.ascontiguousarray((covariances + covariances.transpose(0, 2, 1)) / 2)
-    _write(model, ours, covariances, np.array([_root(covariance) for covariance in covariances]))
+    _write(model, ours, covariances, np.array([_root(covariance, ours.redundant_) for covariance in covariances]))
 
 
 def _to_our_divisor(ratio: float, factor: float) -> float:
@@ -87,15 +91,18 @@ def _to_our_divisor(ratio: float, factor: float) -> float:
     return 1.0 / factor if abs(ratio - factor) < abs(ratio - 1.0) else 1.0
 
 
-def _root(covariance: Array) -> Array:
-    """The lower triangle T with covariance^-1 = T'T."""
+def _root(covariance: Array, redundant: tuple[int, ...]) -> Array:
+    """The lower triangle T with covariance^-1 = T'T on the span of the columns; 0 in those that repeat others."""
+    used = np.ix_(*2 * [np.setdiff1d(np.arange(len(covariance)), redundant)])
+    root = np.zeros_like(covariance)
     try:
-        factor = np.linalg.cholesky(covariance)
+        factor = np.linalg.cholesky(covariance[used])
     except np.linalg.LinAlgError as error:
         raise ValueError(
             "A covariance of this model is singular to rounding: columns repeat others. Leave them out and fit again."
         ) from error
-    return np.ascontiguousarray(np.tril(np.linalg.solve(factor, np.eye(len(factor)))))
+    root[used] = np.tril(np.linalg.solve(factor, np.eye(len(factor))))
+    return root
 
 
 def _write(model: BaseEstimator, ours: BaseEstimator, covariance: Array, roots: Array) -> None:
@@ -111,7 +118,7 @@ DISCRIMINANTS: dict[str, Peer] = {
         _linear,
         None,
         _place_linear,
-        f"({OF_STATE}; its boundary agrees with theirs to {AGREE:.0e} of its terms)",
+        f"({OF_STATE}; its log-odds are theirs to {AGREE:.0e} of the largest, in every row, but for rounding)",
     ),
     "QuadraticDiscriminantAnalysis": Peer(
         f"{LIKELIHOOD}, a covariance per class; those divided by n_k - 1 count as divided by n_k",

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from certifit.data.columns import Array
+from certifit.data.user_input import UserRows
 from certifit.mathematics.kernels.basic import Gaussian, Linear, Polynomial
 from certifit.mathematics.kernels.rules import Scaled
 from certifit.models.kernel.base import UserKernel
@@ -62,7 +63,7 @@ def _linear_svc(params: Params, sizes: Sizes) -> BaseEstimator:
     return LinearSVC(_alpha(params, sizes), params["loss"], fit_intercept=False, class_weight=params["class_weight"])
 
 
-def _support(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _support(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     """Support vectors, their multipliers times their signs, a column per machine, and the intercepts."""
     dual = model.dual_coef_.toarray() if hasattr(model.dual_coef_, "toarray") else model.dual_coef_
     intercepts = np.array(model.intercept_, dtype=np.float64).reshape(-1)
@@ -95,7 +96,7 @@ def _of_pairs(columns: Array, n_support: Array) -> Array:
     return dual
 
 
-def _weights(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _weights(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     ours.coef_ = np.ascontiguousarray(model.coef_, dtype=np.float64)
 
 

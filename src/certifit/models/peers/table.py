@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from certifit.data.user_input import UserRows
 from certifit.mathematics.kernels import Gaussian, Kernel, Linear, Polynomial
 from certifit.models.glm.logistic import LogisticRegression
 from certifit.models.glm.model import GLM, GammaRegressor, PoissonRegressor
@@ -52,13 +53,14 @@ class Peer:
     """A model of another library. objective: its own, in its own units. ours: its parameters -> the model here.
 
     theirs: our parameters and sizes -> its parameters, None where there is no way back.
-    place: writes the solution of a fitted one into our fitted model. unit: of the certificate's value, in words.
+    place: writes the solution of a fitted one into our fitted model, for the rows of its fit. unit: of the value of
+    the certificate, in words.
     """
 
     objective: str
     ours: Callable[[Params, Sizes], BaseEstimator]
     theirs: Callable[[Params, Sizes], Values] | None
-    place: Callable[[BaseEstimator, BaseEstimator], None]
+    place: Callable[[BaseEstimator, BaseEstimator, UserRows], None]
     unit: str = "(relative)"
 
 
@@ -78,7 +80,7 @@ def refuse_factors(params: Params) -> None:
         )
 
 
-def _linear(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _linear(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     """Coefficients and an intercept, in the shape that ours have."""
     ours.coef_ = np.ascontiguousarray(np.reshape(np.asarray(model.coef_, dtype=np.float64), ours.coef_.shape))
     intercept = np.asarray(getattr(model, "intercept_", 0.0), dtype=np.float64)
@@ -86,17 +88,17 @@ def _linear(model: BaseEstimator, ours: BaseEstimator) -> None:
     ours.intercept_ = float(np.ravel(intercept)[0]) if is_number else np.broadcast_to(intercept, ours.intercept_.shape)
 
 
-def _with_scale(model: BaseEstimator, ours: BaseEstimator) -> None:
-    _linear(model, ours)
+def _with_scale(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
+    _linear(model, ours, X)
     ours.scale_ = float(model.scale_)
 
 
-def _directions(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _directions(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     for name in ("components_", "explained_variance_", "mean_"):
         setattr(ours, name, np.ascontiguousarray(getattr(model, name), dtype=np.float64))
 
 
-def _dual(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _dual(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     ours.dual_coef_ = np.asarray(model.dual_coef_, dtype=np.float64).reshape(-1)
     ours.intercept_ = 0.0
 
@@ -248,7 +250,7 @@ SKLEARN: dict[str, Peer] = {
 }
 
 
-def _of_parameters(model: BaseEstimator, ours: BaseEstimator) -> None:
+def _of_parameters(model: BaseEstimator, ours: BaseEstimator, X: UserRows) -> None:
     """statsmodels: one coefficient per column, the constant among them."""
     ours.coef_ = np.asarray(model.params, dtype=np.float64).reshape(ours.coef_.shape)
 
