@@ -8,6 +8,7 @@ import pytest
 from certifit.models.learner import DERIVED, SMALLEST
 from certifit.models.local.about import SOLVED
 from certifit.models.network.about import CHECKED
+from certifit.report.answer import _new_share
 from certifit.report.first_screen import _good, _rounded, _trust, _worry, questions
 from certifit.report.noted import class_weighted, copies
 from certifit.report.notices import _no_better, _right_as_often
@@ -151,3 +152,11 @@ def test_names_of_precision_curves_are_above_the_frame(n_classes):
     top = float(re.search(r'<clipPath.*? y="([\d.]+)"', drawn)[1])
     heights = [float(y) for y in re.findall(r'class="key" x="[\d.]+" y="([\d.]+)"', drawn)]
     assert len(heights) == n_classes and max(heights) < top
+
+
+@pytest.mark.parametrize("share, word", [("R²", "variance"), ("Explained", "deviance")])
+def test_what_a_model_that_can_follow_single_rows_explains_on_new_ones_has_its_name(share, word):
+    validation = {"share": share, "rows": [{"is_chosen": True, "r2": 0.999}]}
+    target = {"data": {"target": {"classes": None}}, "model": {"target": "claims"}}
+    context = {"validation": validation, "quality": {"metric": None}} | target
+    assert _new_share(context) == [f"There it explains 99.9 % of the {word} of claims."]

@@ -70,3 +70,13 @@ def test_an_unknown_score_is_refused_with_the_name_that_is_meant(rng, asked, mea
     with pytest.raises(TypeError, match=r"the name of one score or a callable\. Got 3"):
         cf.CrossValidated(model, scoring=3).fit(X, y)
     assert cf.CrossValidated(model, scoring="roc_auc", cv=3).fit(X, y).best_score_ >= 0
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in matmul:RuntimeWarning")
+def test_a_row_whose_loss_is_infinite_is_not_called_a_fold_of_one_row(rng):
+    """A fit that did not see the row at 1000 predicts e^1000 for it."""
+    x = rng.normal(size=300)
+    y = rng.poisson(np.exp(x)).astype(float)
+    x[7], y[7] = 1000.0, 3.0
+    with pytest.raises(ValueError, match=r"a fit predicts a mean of 0 or beyond float64.*transform the column"):
+        cf.CrossValidated(cf.GLM("poisson")).fit(x[:, None], y)

@@ -30,7 +30,10 @@ def _is_flexible(context: Table) -> bool:
 def _new_share(context: Table) -> list[str]:
     """R² on new rows, of a model that can follow single rows."""
     r2 = _new_r2(context)
-    return [] if r2 is None else [f"There it explains {_percent(r2)} of the variance of {_target(context)}."]
+    if r2 is None:
+        return []
+    what = "deviance" if context["validation"]["share"] == "Explained" else "variance"
+    return [f"There it explains {_percent(r2)} of the {what} of {_target(context)}."]
 
 
 def _new_r2(context: Table) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import certifit as cf
 from tests.models.class_places import places
@@ -233,3 +234,22 @@ def test_a_loss_of_the_users_own_fits_as_the_built_in_one(rng):
         cf.GLM(own, "log").fit(X, y)
     with pytest.raises(ValueError, match="not the derivative of value"):
         cf.GLM(cf.Loss(lambda y, z: (z - y) ** 2, lambda y, z: z - y)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "model", [cf.PoissonRegressor(0.1), cf.GammaRegressor(0.1)], ids=lambda model: type(model).__name__
+)
+def test_the_objective_that_is_printed_is_the_one_that_the_bound_is_relative_to(model):
+    """Half the mean deviance with all its terms: at least 0, and the number of history_."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    y = rng.poisson(np.exp(X[:, 0])).astype(float) if "Poisson" in str(model) else rng.gamma(2.0, np.exp(X[:, 0]))
+    fitted = clone(model).fit(X, y)
+    z, w = X @ fitted.coef_ + fitted.intercept_, fitted.coef_
+    logs = np.log(np.where(y > 0, y, 1.0))
+    printed, terms = {
+        "PoissonRegressor": ("[ e^z_i - y_i z_i + y_i log y_i - y_i ]", np.exp(z) - y * z + y * logs - y),
+        "GammaRegressor": ("[ y_i e^-z_i + z_i - log y_i - 1 ]", y * np.exp(-z) + z - logs - 1),
+    }[type(model).__name__]
+    assert printed in fitted.objective
+    assert fitted.history_[-1]["objective"] == pytest.approx(terms.mean() + 0.1 * (w @ w) / 2, rel=1e-9)

@@ -90,6 +90,7 @@ def test_robust_errors_are_those_of_statsmodels(case, rows, rng):
     fit = cf.GLM(family, link).fit(X, y, **own).summary(X, y, **own, covariance="HC0").inference
     result = peer(y, X, other, "HC0", **theirs)
     assert fit.law == "z" and fit.covariance_type == "HC0"
+    assert any("of few they are too small" in sentence for sentence in fit.summary("", "").notes)
     assert np.allclose(fit.standard_errors, result.bse, rtol=1e-8, atol=0)
     assert np.allclose(fit.p_values, result.pvalues, rtol=1e-6, atol=1e-8)
     corrected = cf.GLM(family, link).fit(X, y, **own).summary(X, y, **own, covariance="HC1").inference

@@ -199,7 +199,7 @@ ROWS = (
     Learner(
         "poisson_regressor",
         "models.glm.model:PoissonRegressor",
-        _scores("[ e^z_i - y_i z_i ]"),
+        _scores("[ e^z_i - y_i z_i + y_i log y_i - y_i ]"),
         _rate("Poisson"),
         _PARAMS,
         (*PENALTY, "solver", "start", *MAPS),
@@ -212,7 +212,7 @@ ROWS = (
     Learner(
         "gamma_regressor",
         "models.glm.model:GammaRegressor",
-        _scores("[ y_i e^-z_i + z_i ]"),
+        _scores("[ y_i e^-z_i + z_i - log y_i - 1 ]"),
         _rate("Gamma"),
         _PARAMS,
         (*PENALTY, "solver", "start", *MAPS),

@@ -181,7 +181,7 @@ class GlmRegressor(GlmModel, Regressor[GlmOrSoftmaxTask, GlmState]):
 class PoissonRegressor(GlmRegressor):
     """Counts: E y = exp(offset + b + x'w), y of Poisson's law.
 
-    minimise over w, b:   sum_i weight_i [ e^z_i - y_i z_i ] / sum_i weight_i  (as half the deviance)
+    minimise over w, b:   sum_i weight_i [ e^z_i - y_i z_i + y_i log y_i - y_i ] / sum_i weight_i
                           + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
 
     certificate:  self-concordance, relative to the objective; with an L1 penalty or bounds the duality gap
@@ -269,7 +269,7 @@ class PoissonRegressor(GlmRegressor):
 class GammaRegressor(PoissonRegressor):
     """Positive quantities whose spread grows with their mean: E y = exp(offset + b + x'w), y of a Gamma law.
 
-    minimise over w, b:   sum_i weight_i [ y_i e^-z_i + z_i ] / sum_i weight_i  (as half the deviance)
+    minimise over w, b:   sum_i weight_i [ y_i e^-z_i + z_i - log y_i - 1 ] / sum_i weight_i
                           + alpha sum_j f_j ( l1_ratio |w_j| + (1 - l1_ratio)/2 w_j^2 )
 
     certificate:  self-concordance, relative to the objective; with an L1 penalty or bounds the duality gap

@@ -107,6 +107,11 @@ def choose_models(scores: Array, error: Array, ranks: Array) -> Array:
 
 def choose(mean: Array, error: Array, candidates: Sequence[Candidate], rule: str) -> int:
     """Place of the winner. Ties go to the simpler one where that is known, else to the first."""
+    if not np.isfinite(mean).any() and np.isneginf(mean).any():
+        raise ValueError(
+            "No candidate has a finite score: of a row that validates, a fit predicts a mean of 0 or beyond float64. "
+            "Such rows lie far from those of the fit: transform the column in which they do, or raise alpha."
+        )
     if not np.isfinite(mean).any():
         raise ValueError(
             "No candidate has a finite score. With few samples a fold may hold a single row, whose R2 has no meaning: "

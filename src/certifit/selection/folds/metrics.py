@@ -126,7 +126,7 @@ def absolute_errors(y: Array, mean: Array) -> Array:
 def poisson_deviances(y: Array, mean: Array) -> Array:
     """2 (y log(y / E y) - y + E y)."""
     with np.errstate(divide="ignore"):
-        return np.asarray(2 * (xlogy(y, y / mean) - y + mean))
+        return np.asarray(np.where(np.isposinf(mean), np.inf, 2 * (xlogy(y, y / mean) - y + mean)))
 
 
 def gamma_deviances(y: Array, mean: Array) -> Array:
