@@ -327,10 +327,8 @@ class GlmInference:
     def _sentences(self) -> Iterator[str]:
         """What a reader of the table must know."""
         if self.robust is not None:
-            yield (
-                f"Standard errors hold whatever the variance of independent targets, given their means ({self.kind}), "
-                "and for many rows: of few they are too small, and tests by them reject too often."
-            )
+            yield f"Standard errors hold whatever the variance of independent targets, given their means ({self.kind})."
+            yield "They are those of many rows: of few they are too small, and tests by them reject too often."
         else:
             yield f"Standard errors assume independent targets of the {self.family.name} family, given their means."
         yield WEIGHTS[self.weights]

@@ -7,11 +7,9 @@ minimise f(x)  subject to  g_i(x) <= 0,  h_j(x) = 0.     L(x, a, b) = f(x) + sum
     dual feasibility    a_i >= 0
     slackness           a_i g_i(x) = 0
 
-For convex f and g and affine h they prove the optimum. With a multiplier c >= 0 of f, not all multipliers 0, they hold
-at every minimum (Fritz John). Those with c = 0 have nothing to do with f: where there are such, of constraints that are
-not affine, a point without multipliers of c = 1 may be a minimum all the same: min x, x^2 <= 0.
-
-The dual value is min over x of L(x, a, b): never above the
+For convex f and g and affine h they prove the optimum. With a multiplier c of f they hold at any minimum (Fritz John);
+where curved constraints allow c = 0, a minimum may have none of c = 1: min x, x^2 <= 0. The dual value is min over x of
+L(x, a, b): never above the
 primal one, and equal to it at an optimum of a convex problem.
 """
 

@@ -30,10 +30,8 @@ def _is_flexible(context: Table) -> bool:
 def _new_share(context: Table) -> list[str]:
     """R² on new rows, of a model that can follow single rows."""
     r2 = _new_r2(context)
-    if r2 is None:
-        return []
-    what = "deviance" if context["validation"]["share"] == "Explained" else "variance"
-    return [f"There it explains {_percent(r2)} of the {what} of {_target(context)}."]
+    what = "deviance" if (context["validation"] or {}).get("share") == "Explained" else "variance"
+    return [] if r2 is None else [f"There it explains {_percent(r2)} of the {what} of {_target(context)}."]
 
 
 def _new_r2(context: Table) -> float | None:

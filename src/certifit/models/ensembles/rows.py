@@ -15,15 +15,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from certifit.data.columns import Array, refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.source import Source
-from certifit.data.user_input import (
-    UserRows,
-    UserTarget,
-    UserWeights,
-    canonical,
-    checked_weight,
-    predict_source,
-    taken,
-)
+from certifit.data.user_input import UserRows, UserTarget, UserWeights, canonical, checked_weight, taken
 from certifit.models.composite import Composite
 from certifit.models.ensembles.draws import DistinctRows, distinct_rows
 from certifit.models.estimator import name_of_target
@@ -89,7 +81,7 @@ class InMemory(Composite[CheckedRows]):
     def _checked(self, X: Any, reset: bool) -> Any:
         """Rows that the estimator can take; frames stay frames, for encoders and pipelines inside."""
         if isinstance(X, Source) and not reset:
-            return predict_source(self, X)
+            return X  # the copies check it
         if hasattr(X, "iloc") and any(getattr(kind, "kind", "O") not in "fiub" for kind in X.dtypes):
             validate_data(self, X, skip_check_array=True, reset=reset)
             return X

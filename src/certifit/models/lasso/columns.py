@@ -88,9 +88,7 @@ class ColumnLasso(LassoTask):
     def penalty_units(self) -> PenaltyUnits:
         """The units of `columns` and `y`."""
         s = self._scaling
-        if not self.standardize:
-            return PenaltyUnits.common(self.source.n_features, float(s.scale[0]), s.y_scale)
-        return PenaltyUnits.standard(s.scale / self.units, s.y_scale)
+        return PenaltyUnits(s.scale / self.units, s.y_scale, 1.0 if self.standardize else float(s.scale[0]))
 
     @cached_property
     def columns(self) -> Any:

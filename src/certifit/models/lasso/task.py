@@ -47,16 +47,6 @@ class PenaltyUnits:
     y_scale: float
     size: float
 
-    @staticmethod
-    def common(d: int, size: float, y_scale: float) -> PenaltyUnits:
-        """One scale for all columns."""
-        return PenaltyUnits(np.full(d, size), y_scale, size)
-
-    @staticmethod
-    def standard(columns: Array, y_scale: float) -> PenaltyUnits:
-        """Standardised columns."""
-        return PenaltyUnits(columns, y_scale, 1.0)
-
 
 @dataclass(frozen=True)
 class Strengths:
@@ -260,9 +250,10 @@ class CommonUnits:
             spreads = sum_spreads(s, variance[:d]) if spreads is None else spreads
             with np.errstate(over="ignore", under="ignore"):
                 shares = np.where(variance[:d] == 0, 1.0, 1.0 / (spreads * s.scale))
-            units = PenaltyUnits.standard(1.0 / spreads, s.y_scale)
+            units = PenaltyUnits(1.0 / spreads, s.y_scale, 1.0)
         else:
-            units = PenaltyUnits.common(d, float(np.min(s.scale, initial=np.inf)), s.y_scale)
+            size = float(np.min(s.scale, initial=np.inf))
+            units = PenaltyUnits(np.full(d, size), s.y_scale, size)
             shares = units.size / s.scale  # at most 1
         with np.errstate(under="ignore"):
             matrix, moment = products * shares * shares[:, None], with_target * shares

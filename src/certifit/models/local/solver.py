@@ -54,16 +54,12 @@ def fits(
     coefficients: bool = False,
 ) -> Fits:
     """The local fits. queries: in the units of the distances. at: a user's basis there. omitted: a row per query."""
-    p, q, seconds = (
-        rows.n_terms + 1,
-        len(rows.points),
-        len(taus) * seconds_of(len(queries), len(rows.points), rows.n_terms),
-    )
+    p, q = rows.n_terms + 1, len(rows.points)
+    seconds = len(taus) * seconds_of(len(queries), q, rows.n_terms)
     what, instead = f"{len(taus) * len(queries):,} local fits to {q:,} rows", "Sample rows, or give tau as a number."
     check_work(seconds, what, instead)
     if seconds > LONG:
-        words = f"{what} are expected to take some {seconds:.0f} s of one processor core, or less."
-        warnings.warn(f"{words} {instead}", stacklevel=2)
+        warnings.warn(f"{what} are expected to take some {seconds:.0f} s of one core. {instead}", stacklevel=2)
     is_apart = rows.form.kind == "given" or seconds > DEAF * len(queries)
     parts = []
     for tau in np.split(taus, len(taus)) if is_apart else [taus]:

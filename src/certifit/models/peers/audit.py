@@ -31,8 +31,8 @@ class Audit:
     name: of the class; objective: what it minimises, in its own units; converted: the same model in certifit, fitted
     to the same rows: its optimum; certificate: that of the solution audited. names, coefficients, optimum, digits:
     every coefficient that was audited, that of the optimum, and to how many digits they agree; none where the optimum
-    itself is not proven or not unique, or the model has no coefficients. unit: of the certificate's value. advice: what
-    to do where it does not hold.
+    itself is not proven or not unique, or the model has no coefficients. unit: of the certificate's value.
+    advice: what to do where it does not hold.
     """
 
     name: str

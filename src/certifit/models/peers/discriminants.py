@@ -62,7 +62,7 @@ def _has_log_odds(model: BaseEstimator, state: GaussianState, X: Array, n: float
     logs = np.log(state.priors[1:]) - np.log(state.priors[0])
 
     def slopes(coef: Array, intercept: Array) -> Array:
-        """Log-odds about the centre, less those of the priors: of every row, then what is equal in all."""
+        # Log-odds about the centre, less those of the priors: of every row, then what is equal in all.
         C, c = (coef, intercept) if n_classes == 2 else (coef[1:] - coef[0], intercept[1:] - intercept[0])
         return np.vstack([(X - centre) @ C.T, C @ centre + c - logs])
 

@@ -107,16 +107,14 @@ def choose_models(scores: Array, error: Array, ranks: Array) -> Array:
 
 def choose(mean: Array, error: Array, candidates: Sequence[Candidate], rule: str) -> int:
     """Place of the winner. Ties go to the simpler one where that is known, else to the first."""
-    if not np.isfinite(mean).any() and np.isneginf(mean).any():
-        raise ValueError(
-            "No candidate has a finite score: of a row that validates, a fit predicts a mean of 0 or beyond float64. "
-            "Such rows lie far from those of the fit: transform the column in which they do, or raise alpha."
-        )
     if not np.isfinite(mean).any():
-        raise ValueError(
-            "No candidate has a finite score. With few samples a fold may hold a single row, whose R2 has no meaning: "
-            "use fewer folds, or scoring='neg_mean_squared_error'."
+        far = (
+            "Of some row that validates, a fit predicts a mean of 0 or beyond float64: such rows lie far from those of "
         )
+        far += "the fit. Transform the column in which they do, or raise alpha."
+        few = "With few samples a fold may hold a single row, whose R2 has no meaning: use fewer folds, or "
+        few += "scoring='neg_mean_squared_error'."
+        raise ValueError(f"No candidate has a finite score. {far if np.isneginf(mean).any() else few}")
     order = simplicity(candidates) if rule == "1se" else None
     return int(choose_each(mean[None, :], error[None, :], order, rule)[0])
 

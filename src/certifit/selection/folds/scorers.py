@@ -11,7 +11,6 @@ from difflib import get_close_matches
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, get_tags
 
 from certifit.data.columns import Array
 from certifit.data.user_input import UserRows, UserTarget
@@ -104,9 +103,6 @@ class _OfCodes:
     def predict(self, X: UserRows) -> Array:
         """The place of the class."""
         return np.asarray(np.asarray(self._model.predict(X)) == self._model.classes_[1], dtype=np.int64)
-
-    def __sklearn_tags__(self) -> Tags:
-        return get_tags(self._model)
 
 
 def _are_plain(y: object, predicted: object, weight: object) -> bool:
