@@ -108,12 +108,9 @@ def choose_models(scores: Array, error: Array, ranks: Array) -> Array:
 def choose(mean: Array, error: Array, candidates: Sequence[Candidate], rule: str) -> int:
     """Place of the winner. Ties go to the simpler one where that is known, else to the first."""
     if not np.isfinite(mean).any():
-        far = (
-            "Of some row that validates, a fit predicts a mean of 0 or beyond float64: such rows lie far from those of "
-        )
-        far += "the fit. Transform the column in which they do, or raise alpha."
-        few = "With few samples a fold may hold a single row, whose R2 has no meaning: use fewer folds, or "
-        few += "scoring='neg_mean_squared_error'."
+        far = "For a row that validates, and lies far from those of a fit, it predicts a mean of 0 or beyond float64: "
+        far += "transform the column in which the row does, or raise alpha."
+        few = "A fold of a single row has no R2: use fewer folds, or scoring='neg_mean_squared_error'."
         raise ValueError(f"No candidate has a finite score. {far if np.isneginf(mean).any() else few}")
     order = simplicity(candidates) if rule == "1se" else None
     return int(choose_each(mean[None, :], error[None, :], order, rule)[0])
