@@ -53,7 +53,7 @@ def test_the_model_is_that_of_the_library(cli, table, options, expected):
 @pytest.mark.parametrize("options", [["--model", "network"], ["--model", "network", "--task", "quantity"]])
 def test_a_network_is_that_of_the_target(cli, table, options):
     result = cli("fit", table, "-t", "y", "-o", "out", *options, "--hidden", "6,4", "--max-iter", "3", "--cv", "0")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1 and "above that of the best constant" in " ".join(result.output.split()), result.output
     model = loaded(table)
     assert isinstance(model, cf.MLPRegressor) and model.layer_sizes_ == (6, 6, 4, 1) and model.n_iter_ == 3
     assert "--max-iter" in result.output

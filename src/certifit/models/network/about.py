@@ -123,6 +123,7 @@ _OPTIONS = (
         SIZES,
     ),
 )
+_REMEDY = "Give it more epochs (--max-iter) or another size (--hidden), or take another model."
 _WORDS = f"{NO_INFERENCE}the weights of a network have no meaning one by one."
 
 
@@ -150,7 +151,7 @@ ROWS = (
         "mlp_regressor",
         "models.network.model:MLPRegressor",
         _of_numbers,
-        Words("neural network", "penalised loss", _WORDS, goal=CHECKED),
+        Words("neural network", "penalised loss", _WORDS, goal=CHECKED, remedy=_REMEDY),
         {
             "loss": choice("squared", *LOSSES),
             "delta": number(1.35, most=1e10, is_above=True),
@@ -172,7 +173,7 @@ ROWS = (
         "mlp_classifier",
         "models.network.model:MLPClassifier",
         _of_classes,
-        Words("neural network", "penalised log loss", _WORDS, goal=CHECKED),
+        Words("neural network", "penalised log loss", _WORDS, goal=CHECKED, remedy=_REMEDY),
         _PARAMS | {"early_stopping": _AUTO},
         ("hidden_layer_sizes", "class_weight", "start", "encoder"),
         always(Answer.CLASSES),

@@ -21,7 +21,7 @@ from certifit.runtime import check_work, core, n_threads, one_blas_thread
 BETAS = (0.9, 0.999, 1e-8)  # of Adam
 DIVERGED = "The steps diverged: {}. Take a smaller learning_rate."
 LEFT = "the weights left the numbers"
-TOO_HIGH = "The loss ended above that of the best constant: steps diverged or were too few (learning_rate, max_iter)."
+TOO_HIGH = "The loss ended above that of the best constant: the steps were too few (max_iter), or too large."
 USUAL_EPOCHS = 30  # what a fit is expected to take, if it may
 WEIGHT_SECONDS = 6e-10  # per row and weight: forward, back and the step
 NOT_YET = "The loss still fell at the last epoch: raise max_iter, or least_fall."
