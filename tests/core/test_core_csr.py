@@ -10,7 +10,7 @@ from certifit.data.user_input import canonical
 
 
 def good(rng, index, n_rows=9000, n_columns=50):
-    X = sp.random_array((n_rows, n_columns), density=0.1, format="csr", rng=rng)
+    X = sp.random_array((n_rows, n_columns), density=0.1, format="csr", random_state=rng)
     X.sum_duplicates()
     return X.data, X.indices.astype(index), X.indptr.astype(index)
 

@@ -15,7 +15,7 @@ from certifit.statistics.residual import twofold_unit
 
 def problem(rng: np.random.Generator, n_rows: int, n_columns: int) -> tuple[Any, ...]:
     """Columns, target, weights of rows, and a state that nearly meets every row."""
-    X = sp.random(n_rows, n_columns, 0.3, format="csc", rng=rng, data_rvs=lambda size: rng.normal(size=size))
+    X = sp.random(n_rows, n_columns, 0.3, format="csc", random_state=rng, data_rvs=lambda size: rng.normal(size=size))
     weights = rng.normal(size=n_columns) * (rng.random(n_columns) < 0.7)
     y = X @ weights + 0.3 + 1e-13 * rng.normal(size=n_rows)
     return X, y, rng.random(n_rows), weights

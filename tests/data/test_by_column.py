@@ -16,7 +16,7 @@ from certifit.data.user_input import canonical
 
 @pytest.fixture
 def columns(rng):
-    return sp.random(40, 25, 0.2, format="csc", rng=rng)
+    return sp.random(40, 25, 0.2, format="csc", random_state=rng)
 
 
 def test_the_rows_are_those_of_the_columns(columns):
@@ -61,7 +61,7 @@ def test_corrupt_columns_are_refused_in_words(columns, fault):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_lasso_of_columns_has_the_bits_of_one_of_rows_and_makes_none(rng, weighted, monkeypatch):
-    X = sp.random(60, 400, 0.1, format="csc", rng=rng)
+    X = sp.random(60, 400, 0.1, format="csc", random_state=rng)
     y, weight = rng.normal(size=60), rng.integers(1, 4, size=60) if weighted else None
     by_row = cf.Lasso(alpha=0.01).fit(X.tocsr(), y, weight)
     monkeypatch.setattr(RowsByColumn, "tocsr", None)
@@ -91,7 +91,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("part", ["data", "indices", "indptr"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_entries_and_indices_may_lie_anyhow(rng, model, kind, part, layout):
-    X, y = sp.random(60, 400, 0.1, format=kind, rng=rng), rng.normal(size=60)
+    X, y = sp.random(60, 400, 0.1, format=kind, random_state=rng), rng.normal(size=60)
     expected = model.fit(X.copy(), y).coef_
     setattr(X, part, LAYOUTS[layout](getattr(X, part)))
     assert (model.fit(X, y).coef_ == expected).all()

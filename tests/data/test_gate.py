@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "complex numbers": ({"X": good()[0] + 1j}, "[Cc]omplex"),
     "text": ({"X": np.full((20, 3), "red")}, "dtype|string|numeric"),
     "one dimension": ({"X": good()[0][:, 0]}, "2D array"),
-    "sparse of one dimension": ({"X": sp.coo_array(np.ones(20))}, "2 dimensions|1-D|2D|dimension"),
+    "sparse of one dimension": ({"X": sp.coo_array(np.ones(20))}, "2 dimensions|1-D|2D|dimension|numbers of samples"),
     "no columns": ({"X": np.zeros((20, 0))}, "0 feature"),
 }  # fmt: skip
 

@@ -140,7 +140,8 @@ def test_the_interval_of_a_mean_is_near_its_normal_one(rng, method):
 def test_bca_is_that_of_scipy_up_to_chance(rng):
     y = rng.exponential(size=60)
     ours = bootstrap_interval(np.var, y, n_resamples=20_000, method="bca")
-    theirs = stats.bootstrap((y,), np.var, n_resamples=20_000, method="BCa", rng=1).confidence_interval
+    draws = np.random.default_rng(1)
+    theirs = stats.bootstrap((y,), np.var, n_resamples=20_000, method="BCa", random_state=draws).confidence_interval
     plain = bootstrap_interval(np.var, y, n_resamples=20_000, method="percentile")
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.03)
     assert abs(plain.high - theirs.high) > 3 * abs(ours.high - theirs.high)  # the correction is not the plain interval

@@ -74,8 +74,8 @@ def test_curves_are_those_of_scikit_learn(rng, ours, name, weighted, drop):
     got = ours(y, scores, sample_weight=weight, drop_intermediate=drop)
     wanted = theirs(y, scores, sample_weight=weight, drop_intermediate=drop)
     for a, b in zip(got, wanted, strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
-        assert a == pytest.approx(b, rel=1e-15)
+        assert a.shape == b.shape and a.dtype in (b.dtype, np.float64)  # scikit-learn before 1.8: float32 thresholds
+        assert a == pytest.approx(b, rel=1e-15 if b.dtype == a.dtype else 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,8 @@ def test_the_ends_solve_the_equation_of_the_score_interval(rng, name):
     size = ratio + (max(ratio, 1) - ratio) * share
     for end in (estimate.low, estimate.high):
         half = stats.t.ppf(0.95, freedom) * math.sqrt(size * usual_variance(end, m, k))
-        assert abs(end - estimate) == pytest.approx(half, rel=1e-9)
+        # The quantiles of Student's law have eight digits in SciPy before 1.15.
+        assert abs(end - estimate) == pytest.approx(half, rel=1e-7)
 
 
 def test_turning_scores_or_classes_turns_the_interval(rng):

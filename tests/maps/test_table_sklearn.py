@@ -35,8 +35,7 @@ TABLES = {
 
 
 @parametrize_with_checks(
-    [TableEncoder(), TableEncoder(sparse_output=False), TableEncoder(unseen="reference", missing="fill")],
-    xfail_strict=True,
+    [TableEncoder(), TableEncoder(sparse_output=False), TableEncoder(unseen="reference", missing="fill")]
 )
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)

@@ -165,9 +165,9 @@ def test_the_pipeline_predicts_as_that_of_scikit_learn(digits):
     X, y = digits
     train, test = np.arange(5000) % 2 == 0, np.arange(5000) % 2 == 1
     ours = make_pipeline(cf.PCA(30), cf.GaussianDiscriminant("class")).fit(X[train], y[train])
-    theirs = make_pipeline(
-        PeerPCA(30, svd_solver="covariance_eigh"), peers.QuadraticDiscriminantAnalysis(solver="eigen")
-    ).fit(X[train], y[train])
+    theirs = make_pipeline(PeerPCA(30, svd_solver="covariance_eigh"), peers.QuadraticDiscriminantAnalysis()).fit(
+        X[train], y[train]
+    )
     assert np.array_equal(ours.predict(X[test]), theirs.predict(X[test]))
     assert np.allclose(ours.predict_proba(X[test]), theirs.predict_proba(X[test]), atol=1e-8)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sklearn.metrics as sk
 from class_fits import FILES, MAKERS, class_context, clouds, table, table_source
+from scipy.integrate import trapezoid
 from test_report_card import NASTY, shown
 from test_report_page import Page
 
@@ -112,7 +113,7 @@ def test_matrix_rates_and_curves_are_those_of_refits():
     curve = found["curves"][0]
     assert curve["average_precision"] == pytest.approx(sk.average_precision_score(codes, p), rel=1e-12)
     x, y = np.array(curve["roc"]).T
-    assert np.trapezoid(y, x) == pytest.approx(scores["auc"]["value"], abs=1e-3)
+    assert trapezoid(y, x) == pytest.approx(scores["auc"]["value"], abs=1e-3)
 
 
 def test_calibration_and_thresholds_are_counts_of_rows():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from offset_models import DEVIANCE, MODELS, N, Rate, drawn, fold_scores, routed, scans
 from sklearn import config_context
 from sklearn.base import clone
@@ -19,6 +20,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import certifit as cf
+
+# Before 1.8 scikit-learn hands the score of a pipeline no metadata.
+ROUTES_SCORES = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
 
 
 def poisson() -> Any:
@@ -127,8 +131,9 @@ def test_routing_carries_offsets_to_a_glm(data):
         found = sklearn_cross_validate(pipe, X, y, cv=splits, params=params)["test_score"]
         search = GridSearchCV(pipe, {"model__alpha": [0.0, 10.0]}, cv=splits).fit(X, y, **params)
         predicted = clone(pipe).fit(X, y, **params).predict(X, **params)
-    np.testing.assert_allclose(found, truth, rtol=1e-6)
-    assert search.cv_results_["mean_test_score"][0] == pytest.approx(truth.mean(), rel=1e-6)
+    if ROUTES_SCORES:
+        np.testing.assert_allclose(found, truth, rtol=1e-6)
+        assert search.cv_results_["mean_test_score"][0] == pytest.approx(truth.mean(), rel=1e-6)
     alone = poisson().fit(X, y, **params)
     np.testing.assert_allclose(predicted, alone.predict(X, **params), rtol=1e-6)
 

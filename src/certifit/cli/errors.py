@@ -203,7 +203,7 @@ def _fail(ctx: click.Context, message: str, code: int) -> int:
 
 
 def _usage(error: click.ClickException) -> int:
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # click before 8.2 has none
         click.echo(error.format_message(), err=True)
         return BAD_INPUT
     ctx = getattr(error, "ctx", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,12 @@ from certifit.cli.paths import listed_names
 from certifit.data.roles import CLASSES, GOALS, QUANTITY
 from certifit.models.learner import Command, Learner, Option, Param, Simplicity
 from certifit.models.table import COMPOSITES, LEARNERS
+
+if TYPE_CHECKING:
+    ValueType = click.ParamType[Any]
+    NameType = click.Choice[str]
+else:  # before click 8.4 these take no type
+    ValueType, NameType = click.ParamType, click.Choice
 
 AUTO = "auto"
 NAME_BELOW = "MODEL"  # stands for a value in the help of an option, and says that the models are listed below
@@ -333,7 +339,7 @@ def _names(options: Mapping[str, Any], option: str) -> Sequence[str]:
     return listed_names(options.get(option)) or ()
 
 
-class Legal(click.ParamType[Any]):
+class Legal(ValueType):
     """The value of an option, legal by the table of models."""
 
     def __init__(self, option: Option, param: Param) -> None:
@@ -366,7 +372,7 @@ def own_options(*names: str) -> tuple[Callable[[Any], Any], ...]:
     return tuple(options.values())
 
 
-class ModelName(click.Choice[str]):
+class ModelName(NameType):
     """The name of a model; one that is not there is answered by names near it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:

@@ -221,13 +221,18 @@ def valid_bits(column: pa.Array) -> Bits | None:
     return Bits(np.frombuffer(buffer, dtype=np.uint8), column.offset)
 
 
+def number_type(kind: pa.DataType) -> np.dtype[Any]:
+    """NumPy's type of numbers; pyarrow's own word for it, `to_pandas_dtype`, may import pandas."""
+    letter = "f" if pa.types.is_floating(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
+    return np.dtype(f"{letter}{kind.bit_width // 8}")
+
+
 def values_of(column: pa.Array) -> Array | Bits:
     """The numbers of a column in place: an array, or bits for booleans."""
     buffer = column.buffers()[1]
     if pa.types.is_boolean(column.type):
         return Bits(np.frombuffer(buffer, dtype=np.uint8), column.offset)
-    dtype = np.dtype(column.type.to_pandas_dtype())
-    return np.frombuffer(buffer, dtype=dtype, count=column.offset + len(column))[column.offset :]
+    return np.frombuffer(buffer, dtype=number_type(column.type), count=column.offset + len(column))[column.offset :]
 
 
 # What a column of Python objects that Arrow cannot hold becomes: no kind reads it, so it is set aside.

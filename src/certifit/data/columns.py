@@ -309,7 +309,22 @@ def _column_kinds(X: Any) -> list[tuple[str, str]]:
     if dtypes is None or columns is None:
         return []
     kinds = [str(kind).lower() for kind in dtypes]
-    return [(str(name), "string" if kind == "str" else kind) for name, kind in zip(columns, kinds, strict=True)]
+    are_texts = [kind == "str" or (kind == "object" and _is_text(X.iloc[:, j])) for j, kind in enumerate(kinds)]
+    return [
+        (str(name), "string" if is_text else kind)
+        for name, kind, is_text in zip(columns, kinds, are_texts, strict=True)
+    ]
+
+
+def _is_text(column: Any) -> bool:
+    """Whether Python objects hold text that is no number, as text does in pandas before 3."""
+    try:
+        np.asarray(column, dtype=np.float64)
+    except ValueError:
+        return True
+    except TypeError:  # dates, gaps of pandas: scikit-learn says what they are
+        return False
+    return False
 
 
 def dense_rows(X: Any) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from certifit.data.arrow import values_of
+from certifit.data.arrow import number_type, values_of
 from certifit.data.columns import Bits, Columns, Dense, Missing, Number, Segment
 from certifit.data.picked import FEW_ROWS
 from certifit.data.source import Block, Result, Source
@@ -217,7 +217,7 @@ class HeldColumn:
         self._place: pa.Buffer | None = None
         if n_rows and (pt.is_integer(kind) or pt.is_floating(kind)):
             self._place = pa.allocate_buffer(n_rows * kind.bit_width // 8)
-            self._numbers = np.frombuffer(self._place, kind.to_pandas_dtype())
+            self._numbers = np.frombuffer(self._place, number_type(kind))
 
     def add(self, piece: pa.Array) -> None:
         """Rows behind the others."""

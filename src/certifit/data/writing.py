@@ -45,8 +45,13 @@ def write_predictions(
 
 def record_batch(columns: Sequence[Sequence[object] | Array], schema: pa.Schema) -> pa.RecordBatch:
     """Arrays as rows of a schema."""
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+    arrays = [pa.array(_plain_texts(column), kind) for column, kind in zip(columns, schema.types, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _plain_texts(column: Sequence[object] | Array) -> Sequence[object] | Array:
+    """Texts of NumPy as Python's: pyarrow before 20 makes no long texts of them."""
+    return column.tolist() if isinstance(column, np.ndarray) and column.dtype.kind == "U" else column
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], path: AnyPath, schema: pa.Schema) -> int:

@@ -311,6 +311,8 @@ def centred_factor(inverse: np.ndarray, has_intercept: bool) -> tuple[np.ndarray
     first = int(has_intercept)
     block = inverse[first:, first:]
     scale = np.sqrt(np.diagonal(block))
+    if not len(block):
+        return scale, scale, block
     try:
         factor = np.linalg.cholesky(block / scale / scale[:, None])
         # Entries of A are rounded: S has so many digits less, and a small pivot need not show it.
@@ -337,5 +339,7 @@ def leverage_of(
 
 def _inflation(factor: np.ndarray) -> np.ndarray:
     """(S^-1)_jj S_jj for S = diag(d) L L' diag(d) with (L L')_jj = 1, shape (d,)."""
+    if not len(factor):  # SciPy before 1.14 refuses systems without columns
+        return np.zeros(0)
     inverse = linalg.solve_triangular(factor, np.eye(len(factor)), lower=True)
     return np.asarray(np.einsum("ij,ij->j", inverse, inverse))

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 else:
     try:
         from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    except ImportError:  # scikit-learn before 1.9 has no callbacks: models then have no set_callbacks
-        CallbackSupport = object
+    except ImportError:
+
+        class CallbackSupport:
+            """scikit-learn before 1.9 has no callbacks: models then have no set_callbacks."""
+
 
 PATIENCE = 2.0  # seconds before anything is drawn
 BARS = "▁▂▃▄▅▆▇█"

@@ -191,7 +191,7 @@ def exact_log(p):
         return Fraction((Decimal(p.numerator) / Decimal(p.denominator)).ln())
 
 
-@pytest.mark.parametrize("size", [1.0, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e9])
 @pytest.mark.parametrize("alpha", [1.0, 1e-10])
 def test_words_in_great_numbers_are_certified_where_they_are_right(size, alpha, rng):
     """Roundings of logarithms count once per word: chances that add up to 1 beyond float64 keep them from adding up."""

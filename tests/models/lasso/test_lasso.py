@@ -460,7 +460,7 @@ def test_no_inference_under_a_penalty_and_the_reason_is_given(rng):
 
 
 def test_sparse_columns_have_the_bits_of_sparse_rows_however_they_are_stored(rng):
-    X = sp.random_array((30, 60), density=0.2, rng=rng, format="csr")
+    X = sp.random_array((30, 60), density=0.2, random_state=rng, format="csr")
     y = X[:, :3].sum(axis=1) + rng.normal(size=30)
     by_rows = cf.Lasso(alpha=0.01).fit(X, y)
     columns = sp.csc_array(X)

@@ -215,7 +215,7 @@ def test_what_a_loss_cannot_be_solved_by_is_refused():
 def test_wide_columns_go_by_products_and_by_coordinates():
     """Columns beyond what is factored, sparse as words are: the same proof."""
     rng = np.random.default_rng(8)
-    X = sp.random_array((300, 2000), density=0.02, rng=rng, format="csr")
+    X = sp.random_array((300, 2000), density=0.02, random_state=rng, format="csr")
     y = np.asarray(X[:, :40].sum(axis=1)).ravel() > 0.4
     for loss in LOSSES:
         model = cf.LinearSVC(1e-3, loss).fit(X, y)
@@ -241,7 +241,7 @@ def test_words_of_a_table_are_never_expanded(monkeypatch):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_standardised_sparse_rows_are_solved_as_dense_ones_are(loss):
-    X = sp.random_array((80, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    X = sp.random_array((80, 30), density=0.2, random_state=np.random.default_rng(0), format="csr")
     y = np.asarray(X.sum(axis=1)).ravel() > np.median(X.sum(axis=1))
     ours, dense = (cf.LinearSVC(0.05, loss, standardize=True).fit(rows, y) for rows in (X, X.toarray()))
     assert ours.certificate_.holds and ours.n_iter_ < 100

@@ -86,7 +86,7 @@ def test_rows_in_float32_leave_scores_within_the_tolerance(two, monkeypatch):
 
 def test_gaps_are_filled_by_the_rows_of_each_training_set(two):
     X, y, _ = two
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame = pd.DataFrame(X.copy(), columns=["a", "b", "c"])
     frame.loc[np.random.default_rng(0).random(len(y)) < 0.2, "b"] = np.nan
     model = cf.SVC(kernel=KERNEL, standardize=True, encoder=cf.TableEncoder(), tol=1e-9)
     assert largest_difference(offered(model, frame, y), refitted(model, frame, y)) < 1e-6

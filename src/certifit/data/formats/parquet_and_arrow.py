@@ -406,7 +406,11 @@ def open_json(path: str, schema: pa.Schema | None) -> Opened:
     import pyarrow.json as arrow_json
 
     options = arrow_json.ParseOptions(explicit_schema=schema) if schema is not None else None
-    reader = arrow_json.open_json(pa.input_stream(path, compression="detect"), parse_options=options)
+    stream = pa.input_stream(path, compression="detect")
+    if not hasattr(arrow_json, "open_json"):  # pyarrow before 20 reads a file whole
+        table = arrow_json.read_json(stream, parse_options=options)
+        return table.schema, iter(table.to_batches())
+    reader = arrow_json.open_json(stream, parse_options=options)
     return reader.schema, iter(reader)
 
 

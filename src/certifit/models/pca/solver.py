@@ -55,7 +55,7 @@ def _by_matrix(task: ColumnVariance | RowVariance, wanted: Wanted) -> tuple[Arra
     needed = len(values) if wanted is None or wanted == "mle" else min(count, len(values))
     task.refine_for(float(values[needed - 1]))
     if task.is_refined and task.total > 0:
-        _, singular, right = scipy.linalg.svd(task.root(), full_matrices=False, lapack_driver="gesdd")
+        _, singular, right = np.linalg.svd(task.root(), full_matrices=False)  # SciPy's before 1.14 takes no empty root
         values, vectors = np.zeros(len(task.held)), right.T
         values[: len(singular)] = singular**2  # a dependent column has no row in the root
         level = _zero_level(task, values)
@@ -70,7 +70,7 @@ def _eigen(matrix: Array, wanted: Wanted) -> tuple[Array, Array]:
     size = len(matrix)
     few = size > 200 and isinstance(wanted, int) and wanted < size // 4
     at = [size - wanted - 1, size - 1] if few and isinstance(wanted, int) else None
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=at, driver="evr" if few else "evd")
+    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=at, driver="evr") if few else np.linalg.eigh(matrix)
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 

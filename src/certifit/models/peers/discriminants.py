@@ -24,9 +24,10 @@ OF_STATE = "nats per row of the likelihood, and of every prior, mean and covaria
 
 def _shrinkage(params: Params) -> float:
     refuse(params, covariance_estimator=None)
-    if isinstance(params["shrinkage"], str):
+    shrinkage = params.get("shrinkage")  # of quadratic discriminants from scikit-learn 1.8 on
+    if isinstance(shrinkage, str):
         raise ValueError("shrinkage='auto' is chosen from the rows. Give shrinkage the number that it chose.")
-    return float(params["shrinkage"] or 0.0)
+    return float(shrinkage or 0.0)
 
 
 def _linear(params: Params, sizes: Sizes) -> BaseEstimator:

@@ -216,6 +216,10 @@ def _logistic_back(params: Params, sizes: Sizes) -> Values:
     refuse(params, **_ONLY_OURS, bounds=None)
     strength, ratio = _of_sum(params["alpha"], sizes), params["l1_ratio"]
     kept = {"C": math.inf if strength == 0 else 1.0 / strength, "l1_ratio": ratio}
+    from sklearn.linear_model import LogisticRegression as Theirs
+
+    if ratio and Theirs().penalty == "l2":  # before 1.8 a mix must be asked for
+        kept["penalty"] = "elasticnet"
     return kept | _back("fit_intercept", "class_weight")(params, sizes) | ({"solver": "saga"} if ratio else {})
 
 
