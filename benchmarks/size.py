@@ -3,8 +3,8 @@
 Lines are those of the files as they stand, which `ruff format` keeps (`--check` says so). A code line has a token that
 is no comment, and belongs to no docstring and no import. A numeric constant is a name of a module that is bound to a
 number, or to arithmetic of numbers alone. An unusual literal is a float other than 0, 1, 2, 0.5 and the powers of ten
-from 1e-3 to 1e3. Functions that a fit enters are counted by the profiler of the interpreter, each once, in a second fit:
-the first has imported and remembered. `certifit fit` is a first one.
+from 1e-3 to 1e3. Functions that a fit enters are counted by the profiler of the interpreter, each once, in a second
+fit: the first has imported and remembered. `certifit fit` is a first one.
 """
 
 from __future__ import annotations

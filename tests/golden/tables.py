@@ -70,7 +70,8 @@ def every(data: Any, step: int) -> tuple[Any, Any]:
 
 
 def line(rng: Rng, X: Any, noise: float = 0.3) -> Any:
-    return X @ np.linspace(1, -1, X.shape[1]) + noise * rng.normal(size=len(X))
+    """Rounded: products differ in their last bits between processors, and draws of trees follow from these."""
+    return (X @ np.linspace(1, -1, X.shape[1]) + noise * rng.normal(size=len(X))).round(6)
 
 
 def labels(rng: Rng, X: Any, names: tuple[str, ...] = ("no", "yes"), noise: float = 1.5) -> Any:
@@ -79,7 +80,7 @@ def labels(rng: Rng, X: Any, names: tuple[str, ...] = ("no", "yes"), noise: floa
 
 
 def poisson(rng: Rng, X: Any, shift: float = 0.0, exposure: Any = 1.0) -> Any:
-    return rng.poisson(exposure * np.exp(0.4 * X @ np.linspace(1, -1, X.shape[1]) + shift)).astype(float)
+    return rng.poisson((exposure * np.exp(0.4 * line(rng, X, 0) + shift)).round(6)).astype(float)
 
 
 TABLES: dict[str, Callable[[], Table]] = {}
@@ -336,7 +337,7 @@ def constant_column(rng: Rng) -> Table:
 @table
 def one_column(rng: Rng) -> Table:
     X = rng.uniform(0, 10, (60, 1))
-    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)
+    y = (np.sin(X[:, 0]) + 0.1 * rng.normal(size=60)).round(6)
     return Table("quantity", X, y, "quantity", commands=("--model linear --degree 5", "--model local --cv 3"))
 
 
@@ -392,7 +393,7 @@ def exposed(rng: Rng) -> Table:
 @table
 def amounts(rng: Rng) -> Table:
     X = rng.normal(size=(120, 3))
-    y = np.exp(0.5 * line(rng, X)) * rng.gamma(4, 0.25, 120)
+    y = (np.exp(0.5 * line(rng, X)) * rng.gamma(4, 0.25, 120)).round(6)
     return Table("positive", X, y, "positive", commands=("--model gamma", "--model gamma-ridge --alpha 0.01"))
 
 
