@@ -32,7 +32,7 @@ from tests.golden.tables import TABLES, Table
 ANSWERS = Path(__file__).parent / "answers"
 KEYS = "report_keys"  # the file of the keys of reports, in sets that the files of tables name
 FLOOR = 1e-9
-NUMBERS = ("predictions", "standard errors", "fold scores")
+NUMBERS = ("predictions", "standard errors", "fold scores", "validation")
 MOST = 0.05  # predictions that are known less closely are not kept
 Answer = dict[str, Any]
 
@@ -196,6 +196,8 @@ def of_command(options: str, table: Table) -> Answer:
     answer["files"] = sorted(path.name for path in out.iterdir())
     answer["pictures"] = sorted(path.stem for path in (out / "pictures").iterdir())
     context = json.loads((out / "report.json").read_text())
+    of_classes = (context["classes"] or {}).get("metrics")
+    answer["validation"] = _digits([*numbers_in([of_classes, context["validation"]])][:50])
     own = {str(word) for word in (*table.frame().columns, *np.unique(table.y)[:50])}
     answer["report"] = sorted(key_paths(context, own))
     weight = ["--weight", "sample_weight"] if "sample_weight" in roles else []
@@ -213,6 +215,16 @@ def of_command(options: str, table: Table) -> Answer:
 
 def _run(*words: Any) -> Any:
     return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def numbers_in(context: Any) -> Iterator[float]:
+    """Every number of a section, those of long lists apart, and none of what took how long."""
+    if isinstance(context, dict):
+        yield from (number for key in sorted(context) if "seconds" not in key for number in numbers_in(context[key]))
+    elif isinstance(context, list):
+        yield from (number for one in context[:3] for number in numbers_in(one))
+    elif isinstance(context, int | float) and not isinstance(context, bool):
+        yield float(context)
 
 
 def key_paths(context: Any, own: set[str], path: str = "") -> Iterator[str]:

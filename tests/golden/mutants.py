@@ -133,12 +133,14 @@ def main() -> int:
     given = parser.parse_args()
     draw, lines, n_red = random.Random(given.seed), executed(), 0
     by_kind = {kind: places(kind, lines) for kind in KINDS}
+    for found in by_kind.values():
+        draw.shuffle(found)
     print(", ".join(f"{len(found)} places of kind {kind}" for kind, found in by_kind.items()), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder, "certifit"), ignore=shutil.ignore_patterns("__pycache__"))
         for number in range(given.places):
             kind = list(KINDS)[number % len(KINDS)]
-            said = is_red(Path(folder), *draw.choice(by_kind[kind]))
+            said = is_red(Path(folder), *by_kind[kind].pop())
             n_red += bool(said)
             print(f"    {kind}: {'red, ' + said[:150] if said else 'GREEN'}", flush=True)
     print(f"red in {n_red} of {given.places}")
