@@ -314,3 +314,23 @@ def test_a_proof_is_about_spreads_of_a_column_far_from_0():
     if far.certificate_.holds:
         assert far.coef_ == pytest.approx(near.coef_, rel=1e-6)
     assert moments((x + 1e15 + 3)[:, None], np.full(30, 1 / 30), True)[1] == pytest.approx(x.std(), rel=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [None, 1e-4, 0.1])
+def test_the_hinge_on_seconds_since_1970_is_certified_beside_columns_of_size_1(seed, alpha):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(80, 2)), 1.38e9 + 86_400 * rng.integers(365, size=80)])
+    y = np.where(X[:, 0] + rng.logistic(size=80) > 0, "yes", "no")
+    model = cf.LinearSVC(alpha, "hinge").fit(X, y)
+    scaled = cf.LinearSVC(alpha, "hinge").fit((X - X.mean(axis=0)) / [1, 1, 1e7], y)  # nearly no penalty either way
+    assert model.certificate_.holds
+    best = objective(scaled, (X - X.mean(axis=0)) / [1, 1, 1e7], y, scaled.coef_[0], scaled.intercept_[0])
+    assert objective(model, X, y, model.coef_[0], model.intercept_[0]) <= best * (1 + 1e-4)
+
+
+def test_nanoseconds_that_rounding_keeps_from_a_proof_are_named():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=80), 1.38e18 + 8.64e13 * rng.integers(365, size=80)])
+    with pytest.warns(ConvergenceWarning, match="Use standardize=True: 'x1' has the largest entries"):
+        cf.LinearSVC(0.01).fit(X, X[:, 0] + rng.logistic(size=80) > 0)
+    assert cf.LinearSVC(0.01, standardize=True).fit(X, X[:, 0] + rng.logistic(size=80) > 0).certificate_.holds

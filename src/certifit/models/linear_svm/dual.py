@@ -105,7 +105,7 @@ def solve_dual(task: LinearTask, p: int, method: str, tolerance: float, most: in
     if method == "interior-point" or (method == "auto" and can_step and is_small):
         best = interior_point(task, machine, CLOSE * tolerance, min(most, MOST_STEPS), told)
         if method == "auto" and not best.gap <= tolerance / 2:
-            best = max(best, descend(task, machine, ENOUGH * tolerance, most, told), key=lambda x: -x.gap)
+            best = better_of(best, descend(task, machine, ENOUGH * tolerance, most, told))
     else:
         kind = "sparse" if sp.issparse(task.X) else "dense"
         first = min(most, FIRST_EPOCHS[kind]) if method == "auto" and can_step else most
@@ -114,7 +114,7 @@ def solve_dual(task: LinearTask, p: int, method: str, tolerance: float, most: in
         if is_close and not is_small:  # multipliers of coordinate descent are on their bounds
             return best
         if method == "auto" and can_step and not is_close and most > first:
-            best = max(best, interior_point(task, machine, CLOSE * tolerance, MOST_STEPS, told), key=lambda x: -x.gap)
+            best = better_of(best, interior_point(task, machine, CLOSE * tolerance, MOST_STEPS, told))
     return best if machine.slack.is_squared else sharpened(task, machine, best, CLOSE * tolerance)
 
 
@@ -206,15 +206,17 @@ def interior_point(task: LinearTask, machine: Machine, enough: float, most: int,
     # Products beyond float64 have no eigenvalues.
     rows = task if products is None or not np.isfinite(products).all() else Products.of(products)
     path = CentralPath(rows, machine)
-    best = point_of(task, machine, path.a)
+    best = point_of(task, machine, np.zeros_like(path.a))  # a start far from feasible has an objective without end
     for number in range(most):
         if not path.step():
             if number == 0:  # the start is all there is to tell
                 told(alpha_units(task, best.objective), alpha_units(task, best.dual))
             break
         point = point_of(task, machine, path.a)
+        if rows is task:  # rounded sums of multipliers are far from the weights where a column is large
+            point = better_of(point, with_weights(task, machine, point, path.w[:-1]))
         is_better = point.gap < best.gap
-        best = point if is_better else best
+        best = better_of(best, point)
         if told(alpha_units(task, best.objective), alpha_units(task, best.dual)) or best.gap <= enough:
             break
         if not is_better and path.is_at_end(best.objective):
@@ -237,7 +239,7 @@ def sharpened(task: LinearTask, machine: Machine, start: Point, close: float) ->
                 break
             f = task.scores(task.sums(machine.sign * a)[0][:-1])
             a = polished(machine, every, a, f, lambda rows: _among(task, rows))
-            better = point_of(task, machine, a)
+            better = better_of(point, point_of(task, machine, a))
             if not better.gap < point.gap:
                 break
             point = better

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg
 
 from certifit.data.columns import Array
-from certifit.models.linear_svm.dual import ENOUGH, Told, dual_of, feasible, first_weights, solve_dual
+from certifit.models.linear_svm.dual import ENOUGH, ROUND, Told, dual_of, feasible, first_weights, solve_dual
 from certifit.models.linear_svm.task import MOST_COLUMNS, LinearRun, LinearTask, best_intercept
 from certifit.models.svm.solver import Recorder
 from certifit.models.svm.task import Machine
@@ -68,8 +68,17 @@ def solve(task: LinearTask, solver: str, limits: Limits) -> LinearRun:
             w, b = best.w, best.b
         weights.append(w)
         intercepts.append(b)
-    reason = record.steps.reason or NOT_ENOUGH.format(limits.most)
+    reason = record.steps.reason or _not_enough(task, len(record.steps.rows), limits.most)
     return LinearRun(task.told(weights, intercepts), record.steps.rows, reason)
+
+
+def _not_enough(task: LinearTask, n_told: int, most: int) -> str:
+    """Why there is no more: the steps, or the rounding of sums of the largest column."""
+    if n_told * ROUND >= most:
+        return NOT_ENOUGH.format(most)
+    largest = task.names[int(np.argmax(task.column_squares(np.ones(task.n_points))[:-1]))]
+    mend = "Raise alpha" if (task.scale != 1).any() else f"Use standardize=True: {largest!r} has the largest entries"
+    return f"Rounding in float64 prevents more. {mend}."
 
 
 @dataclass(frozen=True)
