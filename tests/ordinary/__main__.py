@@ -1,13 +1,12 @@
-"""python -m tests.ordinary [--cases N] [--seed S] [--estimators a,b] [--out FILE.jsonl] [--case K].
+"""python -m tests.ordinary [--cases N] [--seed S] [--estimators "a;b"] [--out FILE.jsonl] [--case K].
 
-Fits ordinary problems, compares what each says of itself with the truth, and prints a table per estimator. Resumes.
+Fits ordinary problems, compares what each fit says of itself with the truth, and prints a table. Resumes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -34,68 +33,61 @@ def main() -> None:
         parser.error(f"no such estimator: {', '.join(sorted(unknown))}. Use {'; '.join(ESTIMATORS)}.")
     with cf.threads(1):
         if given.case is not None:
-            for name in names:
-                replay(name, given.seed, given.case)
+            print("\n".join(replay(name, given.seed, given.case) for name in names))
             return
         out = given.out or Path("build/ordinary") / f"seed-{given.seed}.jsonl"
-        wanted = [(name, case) for name in names for case in range(given.cases or ESTIMATORS[name].n_cases)]
-        print(table_of(run(wanted, given.seed, out)))
+        print(
+            table_of(run([(n, k) for n in names for k in range(given.cases or ESTIMATORS[n].n_cases)], given.seed, out))
+        )
 
 
 def run(wanted: list[tuple[str, int]], seed: int, out: Path) -> list[dict[str, Any]]:
-    """The records of these cases; those that the file has are not made again."""
+    """The records of these cases; those that the file has are not made again, and a line that was cut off is."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = [line for line in out.read_text().splitlines() if line.endswith("}")] if out.exists() else []
     records = {(record["estimator"], record["case"]): record for record in map(json.loads, lines)}
-    began = time.monotonic()
     with out.open("w") as file:
         file.writelines(line + "\n" for line in lines)
-        for name, case in wanted:
-            if (name, case) in records:
-                continue
+        for name, case in sorted(set(wanted) - set(records), key=lambda pair: pair[::-1]):
             try:
                 record = ESTIMATORS[name].run(seed, case)
             except Exception as error:  # of the hunt itself
-                record = {"estimator": name, "case": case, "verdict": "unknown", "seconds": 0.0}
-                record["fault"] = f"the hunt itself: {type(error).__name__}: {error}"[:300]
+                fault = f"the hunt itself: {type(error).__name__}: {error}"[:300]
+                record = {"estimator": name, "case": case, "verdict": "unknown", "seconds": 0.0, "fault": fault}
             records[name, case] = record
             file.write(json.dumps(record) + "\n")
             file.flush()
-    print(f"{len(wanted):,} cases, {len(lines):,} of them read; {time.monotonic() - began:,.0f} s. Records: {out}")
     return [records[pair] for pair in wanted]
 
 
 def table_of(records: list[dict[str, Any]]) -> str:
     """Counts per estimator, then cases to replay."""
-    lines = ["estimator                      fits  " + "".join(f"{v:>9}" for v in VERDICTS) + "  needless %    CPU s"]
+    lines = [
+        f"{'estimator':<30} {'fits':>5}" + "".join(f"{v:>9}" for v in VERDICTS) + f"{'needless %':>12}{'CPU s':>9}"
+    ]
+    kinds: dict[tuple[str, str, str], list[int]] = {}
     for name in dict.fromkeys(record["estimator"] for record in records):
         rows = [record for record in records if record["estimator"] == name]
         counts = Counter(record["verdict"] for record in rows)
-        share = 100 * counts["needless"] / len(rows)
-        seconds = sum(record["seconds"] for record in rows)
-        cells = "".join(f"{counts[v]:>9,}" for v in VERDICTS)
-        lines.append(f"{name:<30} {len(rows):>5,} {cells} {share:>10.1f} {seconds:>9.1f}")
-    kinds: dict[tuple[str, ...], list[int]] = {}
-    for record in records:
-        if record["verdict"] != "right":
-            kinds.setdefault((record["verdict"], record["estimator"], record.get("reason", "")), []).append(
-                record["case"]
-            )
+        cells = "".join(f"{counts[v]:>9,}" for v in VERDICTS) + f"{100 * counts['needless'] / len(rows):>12.1f}"
+        lines.append(f"{name:<30} {len(rows):>5,}{cells}{sum(record['seconds'] for record in rows):>9.1f}")
+        for record in rows:
+            kinds.setdefault((record["verdict"], name, record.get("reason", "")), []).append(record["case"])
     for (verdict, name, reason), cases in sorted(kinds.items()):
-        shown = ", ".join(map(str, cases[:SHOWN])) + (", ..." if len(cases) > SHOWN else "")
-        lines.append(f"{verdict}, {name}{', ' + reason if reason else ''}: {len(cases)}: --case {shown}")
+        if verdict != "right":
+            shown = ", ".join(map(str, cases[:SHOWN])) + (", ..." if len(cases) > SHOWN else "")
+            lines.append(f"{verdict}, {name}{', ' + reason if reason else ''}: {len(cases)}: --case {shown}")
     return "\n".join(lines)
 
 
-def replay(name: str, seed: int, case: int) -> None:
-    """Print the problem as Python, the model, and the record."""
+def replay(name: str, seed: int, case: int) -> str:
+    """The problem as Python, the model, and the record."""
     row = ESTIMATORS[name]
     problem = row.problem(seed, case)
-    print("import numpy as np, certifit as cf")
-    print(problem.literals())
-    given = [word for word in NAMES if word == "X" or getattr(problem, word.split("=")[-1]) is not None]
-    print(f"model = cf.{row.model.__name__}(**parameters).fit({', '.join(given)}); print(model.certificate_)")
-    print("\n" + "\n".join(f"# {key}: {value}" for key, value in row.run(seed, case).items()))
+    given = ", ".join(n for n in NAMES if n == "X" or getattr(problem, n.split("=")[-1]) is not None)
+    fit = f"model = cf.{row.model.__name__}(**parameters).fit({given}); print(model.certificate_)"
+    record = [f"# {key}: {value!r}" for key, value in row.run(seed, case).items()]
+    return "\n".join(["import numpy as np, certifit as cf", problem.literals(), fit, *record])
 
 
 if __name__ == "__main__":

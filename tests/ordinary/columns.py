@@ -1,8 +1,6 @@
-"""Columns that people add to a table. Each function takes columns of numbers and gives columns, named by its own name."""
+"""Columns that people add to a table. Each function takes columns of numbers and gives others, tagged with its name."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from sklearn.preprocessing import SplineTransformer
@@ -10,22 +8,20 @@ from sklearn.preprocessing import SplineTransformer
 Array = np.ndarray
 Random = np.random.Generator
 FIRST_DAY = 15_706  # 1 January 2013, in days since 1970
-NANOSECONDS = 86_400 * 10**9
 
 
 def identifier(rng: Random, base: list[Array]) -> list[Array]:
     """Numbers of rows, from 1 or from 1,000,001, in order or drawn."""
-    n = len(base[0])
-    start = int(rng.choice([1, 1_000_001, 10**9 + 1]))
+    n, start = len(base[0]), int(rng.choice([1, 1_000_001, 10**9 + 1]))
     return [start + (np.arange(n) if rng.random() < 0.5 else rng.permutation(20 * n)[:n])]
 
 
 def date(rng: Random, base: list[Array]) -> list[Array]:
-    """Days, seconds or nanoseconds since 1970, or yyyymmdd; sometimes two of them."""
+    """Days, nanoseconds or seconds since 1970, or yyyymmdd; sometimes two of them."""
     days = FIRST_DAY + np.sort(rng.integers(int(rng.choice([30, 365, 3650])), size=len(base[0])))
     stamps = days.astype("datetime64[D]").astype(object)
     written = np.array([stamp.year * 10_000 + stamp.month * 100 + stamp.day for stamp in stamps])
-    kinds = [days, days * NANOSECONDS, days * 86_400, written]
+    kinds = [days, days * 86_400 * 10**9, days * 86_400, written]
     return [kinds[k] for k in rng.permutation(4)[: 1 + (rng.random() < 0.25)]]
 
 
@@ -119,7 +115,7 @@ def picked(rng: Random, base: list[Array]) -> Array:
     return base[rng.integers(len(base))]
 
 
-ADDED: tuple[Callable[[Random, list[Array]], list[Array]], ...] = (
+ADDED = (
     identifier, date, cents, copied, rounded, nearly, temperatures, shares, rare, splines, groups, filled, total,
     squared, logarithm,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Real tables: the folder shared/data, and random rows and columns of a table in it."""
+"""Real tables: the folder shared/data, and random rows of a table in it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MOST_LEVELS = 8  # of a column that becomes dummies
 
 def folder() -> Path | None:
     """shared/data beside the project folder or beside one that it lies in; None where it is missing."""
-    project = Path(__file__).resolve().parents[2]
-    return next((data for above in project.parents if (data := above / "shared" / "data").is_dir()), None)
+    above = Path(__file__).resolve().parents[3:]
+    return next((place / "shared" / "data" for place in above if (place / "shared" / "data").is_dir()), None)
 
 
 @functools.cache
