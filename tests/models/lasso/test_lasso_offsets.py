@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import certifit as cf
 from certifit.data.source import Memory
@@ -121,3 +122,34 @@ def test_the_lasso_has_no_floor_but_that_of_an_exact_fit(rng):
     own = objective(Fraction(float(model.coef_[0])), Fraction(model.intercept_))
     excess = float((own - objective(best, my - best * mx)) / own)
     assert excess <= model.certificate_.value and not model.certificate_.is_exact_fit
+
+
+def with_nanoseconds(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(100, 3)), 1.38e18 + 8.64e13 * rng.integers(365, size=100)])
+    return X, X[:, 0] + 1e-15 * (X[:, 3] - 1.38e18) + rng.normal(size=100)
+
+
+@pytest.mark.parametrize("model", [cf.Lasso(0.01), cf.Lasso(1e-4), cf.ElasticNet(1e-4, 0.1)])
+def test_nanoseconds_since_1970_are_certified_beside_columns_of_size_1(seed, model):
+    X, y = with_nanoseconds(seed)
+    model.fit(X, y)
+    share = model.get_params().get("l1_ratio", 1.0)
+    centred, spread = X - X.mean(axis=0), np.array([1.0, 1.0, 1.0, 1e16])
+    factors = [1.0, 1.0, 1.0, 0.0]  # in this unit the penalty of the date is some 1e-17 of the objective
+    free = cf.ElasticNet(model.alpha, share, penalty_factors=factors).fit(centred / spread, y)
+
+    def objective(w, b):
+        penalty = share * np.abs(w).sum() + (1 - share) / 2 * (w @ w)
+        return ((y - centred @ w - b) ** 2).mean() / 2 + model.alpha * penalty
+
+    best = objective(free.coef_ / spread, free.intercept_)
+    assert model.certificate_.holds
+    assert objective(model.coef_, model.intercept_ + X.mean(axis=0) @ model.coef_) <= best * (1 + 1e-8)
+
+
+def test_a_column_whose_penalty_is_lost_is_named():
+    X, y = with_nanoseconds(0)
+    with pytest.warns(ConvergenceWarning, match="'x3' is so large that its penalty is lost"):
+        cf.ElasticNet(0.01).fit(X, y)
+    assert cf.ElasticNet(0.01, standardize=True).fit(X, y).certificate_.holds

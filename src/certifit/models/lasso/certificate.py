@@ -66,8 +66,9 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     """The gap at a state, scaled. Further dual points are tried where those before prove less than `enough`, relative.
 
     The first is off by the errors of q, the second by their squares, at the price of products of columns: it is tried
-    where the first proves less than `floor`, None meaning enough. The third is orthogonal to all columns: it proves
-    what least squares proves, less the penalty, however small that is.
+    where the first proves less than `floor`, None meaning enough. The third is orthogonal to columns of which q is not
+    known to a millionth of what the penalty may be: that costs next to nothing. The last is orthogonal to all columns:
+    it proves what least squares proves, less the penalty, however small that is.
     """
     penalty, (weights, _) = task.penalty, task.to_scaled(state)
     value, beyond = penalty.value(weights), task.penalty_beyond(state)
@@ -81,10 +82,11 @@ def duality_gap(task: LassoTask, state: Weights, enough: float = 0.0, floor: flo
     if gap.objective == 0:
         return replace(gap, value=0.0)
     second = enough if floor is None else floor
-    for make, all_columns, aim in ((_residuals, False, 0.0), (_settled, False, second), (_residuals, True, enough)):
+    rough, every = (_settled, 1e-6, enough), (_residuals, 0.0, enough)
+    for make, known, aim in ((_residuals, np.inf, 0.0), (_settled, np.inf, second), rough, every):
         if gap.relative <= aim:
             break
-        dual = _dual(task, state, make(task, state), all_columns)
+        dual = _dual(task, state, make(task, state), known)
         if dual is not None:
             brackets, rounding = penalty.gap(weights, dual.q, dual.error)
             # With the largest strengths cut the minimum is smaller, the objective by no more than what was cut.
@@ -129,10 +131,10 @@ def _settled(task: LassoTask, state: Weights) -> _Dual:
     return _Dual(q, error, _square(task, places, move, across), start.level, start.level_error)
 
 
-def _dual(task: LassoTask, state: Weights, start: _Dual, all_columns: bool) -> _Dual | None:
-    """A feasible point made of one; None where none was found."""
+def _dual(task: LassoTask, state: Weights, start: _Dual, known: float) -> _Dual | None:
+    """A feasible point made of one; None where none was found. known: as `_orthogonal` has it."""
     at, level = task.residual_at(state), start.level
-    made = _orthogonal(task, start.q, start.error, all_columns)
+    made = _orthogonal(task, state, start.q, start.error, known)
     if made is None:
         return None
     q, error, moved = made
@@ -156,16 +158,20 @@ def _square(task: LassoTask, places: Array, move: Array, across: Array) -> float
     return product_above_0(move @ across[places], move) + rounding
 
 
-def _orthogonal(task: LassoTask, q: Array, error: Array, all_columns: bool) -> tuple[Array, Array, float] | None:
+def _orthogonal(
+    task: LassoTask, state: Weights, q: Array, error: Array, known: float
+) -> tuple[Array, Array, float] | None:
     """q after the residuals are made orthogonal to the columns that demand it, its error, and |change|^2 / W.
 
-    An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0. None where that
-    cannot be proven: the columns that demand it depend on each other as far as float64 sums can tell.
+    An unpenalised column without an upper bound demands q <= 0, one without a lower bound q >= 0; so does a column
+    whose q is not `known` to a share of what the penalty may be, of 0 every column. None where that cannot be proven:
+    the columns that demand it depend on each other as far as float64 sums can tell.
     """
     penalty = task.penalty
-    if all_columns and len(q) > MOST_SETTLED:
+    if known == 0 and len(q) > MOST_SETTLED:
         return None
-    unpenalised = ((penalty.l1 == 0) & (penalty.l2 == 0)) | all_columns
+    pull = penalty.l1 + penalty.l2 * np.abs(task.to_scaled(state)[0])
+    unpenalised = ((penalty.l1 == 0) & (penalty.l2 == 0)) | (error >= known * pull)
     if not unpenalised.any():
         return q, error, 0.0
     above, below = unpenalised & np.isinf(penalty.upper), unpenalised & np.isinf(penalty.lower)
@@ -237,7 +243,17 @@ def certify(task: LassoTask, state: Weights, tolerance: float) -> Certificate:
         condition=condition,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
         prediction_change=prediction_change(2 * gap.relative * gap.scale, task.scaling.y_scale),
+        advice="" if gap.relative <= tolerance or task.standardize else _advice(task),
     )
+
+
+def _advice(task: LassoTask) -> str:
+    """Which column is so large beside others that its penalty is lost in the rounding of its products."""
+    strengths = task.penalty.l1 + task.penalty.l2  # of columns in units of their size
+    least = int(np.argmin(np.where(strengths > 0, strengths, np.inf)))
+    if not 0 < strengths[least] < 1e-6 * strengths.max():
+        return ""
+    return f"{task.source.names[least]!r} is so large that its penalty is lost in rounding: use standardize=True."
 
 
 def proven_gap(task: LassoTask, state: Weights, tolerance: float) -> Gap:
