@@ -164,3 +164,16 @@ def test_lms_on_rows_whose_kernel_is_all_rounding_is_not_proven():
         model = cf.KernelLMS(kernel=cf.kernels.Gaussian(60.0), max_iter=5).fit(X, [1.0, 2.0, 3.0, 4.0])
     assert not model.certificate_.holds
     assert "Rounding" in model.certificate_.fault
+
+
+def test_rows_close_to_each_other_beside_an_identifier_keep_their_digits(seed):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(40, 8)), 1e9 + rng.integers(10**6, size=40)])
+    model = cf.KernelPCA(2).fit(X)  # the width is that of all entries, as for scikit-learn: k is 1 but for some 1e-6
+    apart = X - X.mean(axis=0)
+    squares = ((apart[:, None] - apart) ** 2).sum(axis=2)
+    K = np.expm1(-squares / (2 * model.kernel_.sigma**2))
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1, keepdims=True)
+    assert model.certificate_.holds
+    assert model.explained_variance_ == pytest.approx(np.linalg.eigvalsh(K / 40)[:-3:-1], rel=1e-8, abs=0)

@@ -311,6 +311,13 @@ class Gaussian(Formed):
         exponent = of_x.max(initial=0.0) + of_z.max(initial=0.0)
         return min(float(np.expm1(min(exponent, 1.0))) + 8 * UNIT, 1.0)
 
+    def less_one(self, X: Array) -> tuple[Array, float]:
+        """k(x_i, x_j) - 1, which keeps its digits for points close to each other, and a bound on its rounding error."""
+        rows, _ = self.prepared(X, X)
+        squares = (rows**2).sum(axis=1)
+        apart = np.expm1(-0.5 * np.maximum(squares[:, None] + squares - 2 * (rows @ rows.T), 0.0))
+        return apart, 2 * float(self._shares(X, X)[0].max(initial=0.0)) - 8 * UNIT * float(apart.min(initial=0.0))
+
     def diagonal(self, X: Array) -> Array:
         """k(x_i, x_i)."""
         return np.ones(len(X))

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from certifit.data.columns import Array
+from certifit.mathematics.kernels.basic import Gaussian
 from certifit.mathematics.kernels.tiles import multiply, symmetric_times
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import full_row
@@ -26,6 +27,7 @@ from certifit.statistics.residual import TINY, UNIT
 
 EXACT_UP_TO = 1000  # rows whose matrix has all its eigenvalues known
 TERMS = 1024  # of a sum that are added before they join the others
+HARDLY_APART = 0.99  # k(x, z) of all rows above it: the matrix is 1 but for a few digits
 STILL = 2.0**-30  # of the largest k(x, x): no larger variance is called rounding
 
 
@@ -37,15 +39,18 @@ class KernelVariance(VarianceTask):
         self.center, self.standardize, self.ddof, self.unit = True, False, 0.0, 1.0
         self.n_rows, self.sum_weight = rows.n_rows, rows.sum_weight
         self.root: Array = np.sqrt(rows.share)
-        G, n = rows.matrix, rows.n_points
-        self.means: Array = multiply(G, rows.share)  # of k(x_i, x) over the rows x
-        self.level = float(rows.share @ self.means)
-        diagonal = np.diagonal(G) - 2 * self.means + self.level
-        self.total = float(rows.share @ np.maximum(diagonal, 0.0))
+        n, sizes = rows.n_points, rows.sizes(rows.points)
         # |S E S| <= max |E_ij|, since the shares add up to 1; P doubles it on each side.
         entries = 0.0 if rows.kernel is None else rows.kernel.largest_error(rows.points)
-        sizes = rows.sizes(rows.points)
-        summed = (min(n, TERMS) + n / TERMS + 16) * UNIT * float(rows.share @ np.square(sizes))
+        self.matrix, size = rows.matrix, float(rows.share @ np.square(sizes))
+        if isinstance(rows.kernel, Gaussian) and self.matrix.min() > HARDLY_APART:  # what P takes off is not there
+            self.matrix, entries = rows.kernel.less_one(rows.points)
+            size = float(np.abs(self.matrix).max())
+        self.means: Array = multiply(self.matrix, rows.share)  # of k(x_i, x) over the rows x
+        self.level = float(rows.share @ self.means)
+        diagonal = np.diagonal(self.matrix) - 2 * self.means + self.level
+        self.total = float(rows.share @ np.maximum(diagonal, 0.0))
+        summed = (min(n, TERMS) + n / TERMS + 16) * UNIT * size
         # Products of small rows keep no bits below the smallest normal number.
         self.error = 4 * entries + 4 * summed + (TINY if sizes.any() else 0.0)
         self.noise = float(np.sqrt(self.error))
@@ -65,7 +70,7 @@ class KernelVariance(VarianceTask):
             return np.zeros(directions.shape)
         V = self.root[:, None] * directions
         V = V - self.rows.share[:, None] * V.sum(axis=0)
-        image = symmetric_times(self.rows.matrix, V)
+        image = symmetric_times(self.matrix, V)
         return np.asarray(self.root[:, None] * (image - self.rows.share @ image))
 
     @cached_property
