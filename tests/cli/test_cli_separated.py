@@ -45,6 +45,9 @@ def test_a_model_that_was_asked_for_is_written_and_not_proven(cli, counts, model
     assert result.exit_code == 1, result.output
     report = json.loads((counts / "out" / "report.json").read_text())
     assert report["warnings"][0]["level"] == "bad" and DIRECTION in report["warnings"][0]["text"]
+    lines = {row["name"]: (row["determined"], row["p"] is not None) for row in report["coefficients"]["rows"]}
+    assert lines == {"intercept": (False, False), "x": (True, True), "z": (True, True), "claim": (False, False)}
+    assert "limiting model" in " ".join(report["coefficients"]["notes"])
     assert (counts / "out" / "report.html").exists()
     certificate = cf.load(counts / "out" / "model.certifit").certificate_
     assert not certificate.holds and DIRECTION in certificate.sentences()[0]

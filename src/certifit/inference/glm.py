@@ -23,7 +23,7 @@ and l, is sum_i w_i p_ik ([k = l] - p_il) (1, x_i)(1, x_i)'. N rows have K - 1 d
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -100,6 +100,8 @@ class GlmInference:
     given_likelihood: float = math.nan  # from the rows, where sums do not tell it
     robust: Array | None = None  # covariance of kind HC0 or HC1
     kind: str = "nonrobust"
+    moved: tuple[float, float] = (0.0, 0.0)  # rows that a limiting model fits perfectly, and their weight
+    n_lost: int = 0  # coefficients that only these determine
 
     def __post_init__(self) -> None:
         p = len(self.names)
@@ -122,18 +124,22 @@ class GlmInference:
     @property
     def n_obs(self) -> float:
         """N."""
-        is_count = self.weights == "variance" or isinstance(self.family, Binomial)
-        return float(self.n_rows if is_count else self.sum_weight)
+        return float(self.n_rows if self._counts_rows else self.sum_weight)
+
+    @property
+    def _counts_rows(self) -> bool:
+        return self.weights == "variance" or isinstance(self.family, Binomial)
 
     @property
     def df_model(self) -> float:
-        """Columns besides the intercept, of all scores."""
-        return float(len(self.names) - self.n_scores * self.has_intercept)
+        """Columns besides the intercept, of all scores; of a limiting model those of all rows."""
+        return float(len(self.names) + self.n_lost - self.n_scores * self.has_intercept)
 
     @property
     def df_resid(self) -> float:
-        """N - p; of several scores N times their number, less p."""
-        return float(self.n_scores * self.n_obs - len(self.names))
+        """N - p; of several scores N times their number, less p; of a limiting model of the rows that stay."""
+        staying = self.n_obs - self.moved[not self._counts_rows]
+        return float(self.n_scores * staying - len(self.names))
 
     @property
     def df_null(self) -> float:
@@ -229,7 +235,7 @@ class GlmInference:
     @property
     def n_parameters(self) -> int:
         """p, and 1 for a dispersion that R counts."""
-        return len(self.names) + int(self.convention == "R" and self.family.dispersion is None)
+        return len(self.names) + self.n_lost + int(self.convention == "R" and self.family.dispersion is None)
 
     @property
     def aic(self) -> float:
@@ -301,11 +307,13 @@ class GlmInference:
         notes: Sequence[str] = (),
         dropped: Sequence[Dropped] = (),
         undetermined: Sequence[int] = (),
+        infinite: Mapping[int, float] | None = None,
     ) -> GlmSummary:
         """The table of the fit; `notes` are sentences printed after those of the table itself."""
         self._quantile(level)
-        sentences: Any = (*left_out(dropped, bool(undetermined)), *self._sentences(), *notes)
-        return GlmSummary(self, model, target, level, sentences, tuple(dropped), tuple(undetermined))
+        relations = [] if self.moved[0] else left_out(dropped, bool(undetermined))
+        sentences: Any = (*relations, *self._sentences(), *notes)
+        return GlmSummary(self, model, target, level, sentences, tuple(dropped), tuple(undetermined), infinite or {})
 
     @cached_property
     def _factor(self) -> tuple[Array, Array, Array]:
@@ -326,6 +334,13 @@ class GlmInference:
 
     def _sentences(self) -> Iterator[str]:
         """What a reader of the table must know."""
+        if self.moved[0]:
+            staying = f"{self.n_rows - self.moved[0]:,.0f} rows that stay"
+            yield (
+                f"The lines are those of the limiting model, the fit to the {staying}: the other "
+                f"{self.moved[0]:,.0f} are fitted perfectly in the limit. Df Residuals counts the rows that stay; "
+                "deviances, log-likelihood, AIC and BIC are the limits, of all rows."
+            )
         if self.robust is not None:
             yield f"Standard errors hold whatever the variance of independent targets, given their means ({self.kind})."
             yield "They are those of many rows: of few they are too small, and tests by them reject too often."

@@ -6,8 +6,8 @@ import html
 import math
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -45,6 +45,7 @@ class Summary:
     notes: tuple[str, ...]
     dropped: tuple[Dropped, ...] = ()
     undetermined: tuple[int, ...] = ()  # places of rows marked as not determined, those of `dropped` among them
+    infinite: Mapping[int, float] = field(default_factory=dict)  # +inf or -inf by place, of some of `undetermined`
 
     title: ClassVar[str] = TITLE
     scalars: ClassVar[tuple[str, ...]] = SCALARS
@@ -118,6 +119,7 @@ class Summary:
         values = np.full((len(estimated) + len(self.dropped), estimated.shape[1]), np.nan)
         values[self._kept()] = estimated
         values[list(self.undetermined)] = np.nan
+        values[list(self.infinite), 0] = list(self.infinite.values())
         return values
 
     def _kept(self) -> np.ndarray:
@@ -142,7 +144,7 @@ class Summary:
         rows = zip(self._names(), self._values(), self._kept(), strict=True)
         for place, (name, (estimate, error, t, p, *ends), is_kept) in enumerate(rows):
             if place in self.undetermined:
-                yield name, ["not determined", *[""] * 5]
+                yield name, [f"{self.infinite[place]:+}" if place in self.infinite else "not determined", *[""] * 5]
                 continue
             texts = [_number(estimate, 4), _number(error, 3), _number(t, 3), format_number("%.3f", p)]
             yield name, texts + [_number(end, 3) for end in ends] if is_kept else ["dropped", *[""] * 5]

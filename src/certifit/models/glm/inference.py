@@ -5,8 +5,8 @@ A fitted model holds no rows. What needs them takes them again, and refuses rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -25,6 +25,8 @@ from certifit.minimise.problem import Run, Solver
 from certifit.models.estimator import TaskEstimator
 from certifit.models.glm.certificate import GlmCertificate, certify
 from certifit.models.glm.information import infer, n_scores, robust, with_likelihood
+from certifit.models.glm.limiting_model import ENDS, limiting_model
+from certifit.models.glm.separation_certificate import NO_MAXIMUM, Separation
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.solver import solve
 from certifit.models.glm.task import GlmTask, ScoreTask
@@ -77,9 +79,9 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         Parameters
         ----------
         X, y, sample_weight, offset, exposure : the rows of the fit, as given to `fit` (or the scan)
-            Needed for a robust covariance, where columns are redundant, and for the log-likelihood, AIC and BIC of a
-            Tweedie family and of weights="variance" with an estimated dispersion (by R's convention of a Gaussian one
-            alone).
+            Needed for a robust covariance, where columns are redundant or rows are separated, and for the
+            log-likelihood, AIC and BIC of a Tweedie family and of weights="variance" with an estimated dispersion (by
+            R's convention of a Gaussian one alone).
         level : of the confidence intervals
         weights : "frequency" or "variance"
             "frequency": weight 2 is the row twice, N is the sum of weights (statsmodels' freq_weights). "variance": N
@@ -100,6 +102,10 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             says so in their rows; all other coefficients have their one value and its standard error. "drop" leaves the
             last column of each relation out, as R does: the table names it, and the others are those of a fit without
             it. "refuse" raises.
+
+        Where a direction separates rows, so that the likelihood has no maximum, the table is that of the limiting
+        model: the rows that the direction moves are fitted perfectly, the others have a finite optimum. Coefficients
+        that those determine have their lines; the others are +inf, -inf or not determined.
         """
         check_is_fitted(self)
         check_choice("weights", weights, tuple(WEIGHTS))
@@ -111,13 +117,16 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         certificate = self.certificate_
         dropped: tuple[Dropped, ...] = ()
         undetermined: tuple[int, ...] = ()
+        infinite: Mapping[int, float] = {}
+        said: tuple[str, ...] = ()
         if X is None:
             passed = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
             fit = self._stored_fit(passed, covariance, redundant).with_options(*rules)
         else:
             seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
-            dropped, certificate = seen.dropped, certificate if redundant == "mark" else seen.certificate
-            undetermined = seen.undetermined if redundant == "mark" else ()
+            dropped, infinite, said = seen.dropped, seen.infinite, seen.said
+            certificate = certificate if redundant == "mark" and not said else seen.certificate
+            undetermined = seen.undetermined if redundant == "mark" or said else ()
             fit = with_likelihood(seen.task, seen.state, seen.fit.with_options(*rules))
             if covariance != "nonrobust":
                 fit = robust(seen.task, seen.state, fit, covariance)
@@ -126,8 +135,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
                 f"No summary: {fit.n_obs:g} observations leave no residual degree of freedom to estimate the "
                 f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
             )
-        notes = (*self._summary_notes(), *certificate.sentences())
-        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined)
+        notes = (*self._summary_notes(), *said, *certificate.sentences())
+        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined, infinite)
 
     def predict_interval(
         self,
@@ -172,6 +181,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         """The inference that needs no rows."""
         if passed:
             raise ValueError(f"{passed[0]} comes with X: summary(X, y, {passed[-1]}=...).")
+        if self._has_limit():
+            raise ValueError(_SEPARATED)
         if redundant != "refuse" and self._is_free() and self.certificate_.dependent:
             raise ValueError(NEEDS_ROWS.format(listed_relations(self.certificate_.dependent)))
         if self.inference_ is None:
@@ -195,7 +206,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
     ) -> _SeenFit:
         """The fit on rows that are its own, and its inference."""
         may_drop = redundant != "refuse" and self._is_free() and bool(self.certificate_.dependent)
-        if (self.inference_ is None and not may_drop) or self._family() is None:
+        if (self.inference_ is None and not may_drop and not self._has_limit()) or self._family() is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         roles = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure}
         task, state, tolerance = self._task_on(X, y, **roles), self._state(), self.certificate_.tolerance
@@ -206,6 +217,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
                 "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
                 f"{certificate.value:.1e}). Pass the rows, target, weights and offset that were given to fit."
             )
+        if certificate.separation is not None and certificate.separation.exists and isinstance(task, GlmTask):
+            return self._limit_on(task, certificate.separation, tolerance, redundant)
         dropped: tuple[Dropped, ...] = ()
         undetermined: tuple[int, ...] = ()
         if may_drop:
@@ -218,6 +231,30 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         if fit is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
         return _SeenFit(task, state, fit, certificate, dropped, undetermined)
+
+    def _limit_on(self, task: GlmTask, separated: Separation, tolerance: float, redundant: Redundant) -> _SeenFit:
+        """The limiting model of a separated fit, and its inference."""
+        if task.columns.factor.dependent.size and redundant != "mark":
+            raise ValueError(
+                f"No summary with redundant={redundant!r}: columns repeat others and rows are separated besides. Leave "
+                "the redundant columns out and fit again, or use redundant='mark'."
+            )
+        limit = limiting_model(task, separated)
+        staying, ends = _without(limit.task), limit.ends()
+        state = solved(staying, "auto", tolerance, MOST_STEPS).state
+        certificate = certify(staying, state, tolerance)
+        fit = self._infer(staying, state) if certificate.holds else None
+        if fit is None:
+            raise ValueError(f"No summary: the limiting model is not proven. {certificate.sentences()[0]}")
+        names = ["intercept"] * int(task.fit_intercept) + list(task.source.names)
+        dropped = tuple(Dropped(int(place), names[place], "") for place in limit.task.columns.factor.dependent)
+        infinite = {place: end for place, end in ends.items() if np.isinf(end)}
+        whole, said = limit.of_all_rows(fit), (separated.claim(), ENDS)
+        return _SeenFit(staying, state, whole, certificate, dropped, tuple(ends), infinite, said)
+
+    def _has_limit(self) -> bool:
+        """Whether rows are separated, so that there is a limiting model of one score."""
+        return self.certificate_.fault.startswith(NO_MAXIMUM) and isinstance(self._state(), Weights)
 
     def _dropped(self, task: GlmOrSoftmaxTask) -> tuple[Dropped, ...]:
         """The redundant columns of a task: their places in its table, names and relations."""
@@ -299,6 +336,8 @@ class _SeenFit:
     certificate: GlmCertificate
     dropped: tuple[Dropped, ...]
     undetermined: tuple[int, ...]  # rows of the table of all columns
+    infinite: Mapping[int, float] = field(default_factory=dict)  # of a limiting model
+    said: tuple[str, ...] = ()
 
 
 MOST_STEPS = 1000
@@ -339,6 +378,10 @@ def _check_dispersion(dispersion: object) -> None:
     raise ValueError(f"dispersion must be None, 'pearson', 'deviance' or a number > 0. Got {dispersion!r}.")
 
 
+_SEPARATED = (
+    "No summary without rows: a direction separates rows, so that the likelihood has no maximum, and a fitted model "
+    "holds no rows to fit its limiting model to. Pass the rows of the fit: summary(X, y), or the scan."
+)
 _PENALISED = (
     "standard errors and p-values do not hold under a penalty: it pulls the estimates towards 0 on purpose, so they "
     "are not centred on the truth. Use {0} for p-values, refits on Bootstrap rows for the spread of the weights."

@@ -109,7 +109,8 @@ def robust(task: GlmOrSoftmaxTask, state: GlmState, fit: GlmInference, kind: Kin
     curvature = Curvature(bread)
     half = curvature.solve(meat)
     inner = curvature.solve(half.T)
-    factor = fit.n_obs / (fit.n_obs - len(fit.names)) if kind == "HC1" else 1.0
+    n_used = (fit.df_resid + len(fit.names)) / fit.n_scores
+    factor = n_used / (n_used - len(fit.names)) if kind == "HC1" else 1.0
     covariance = _in_user_units(task, (inner + inner.T) / 2 * factor)
     return replace(fit, robust=covariance, kind=kind)
 

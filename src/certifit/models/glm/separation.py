@@ -385,7 +385,7 @@ class Program:
         upper = sp.hstack([sp.csr_array(-signed), sp.eye_array(len(moving))], format="csr")
         held = sp.hstack([sp.csr_array(self.B[side == 0]), sp.csr_array((n - len(moving), len(moving)))], format="csr")
         limits = [(None, None)] * p + [(0.0, 1.0)] * len(moving)
-        solved = _linprog(cost, upper, np.zeros(len(moving)), held, np.zeros(n - len(moving)), limits)
+        solved = linear_program(cost, upper, np.zeros(len(moving)), held, np.zeros(n - len(moving)), limits)
         strict, multipliers = np.zeros(n, dtype=bool), np.ones(n)
         if solved is not None:
             strict[moving] = solved.x[p:] > 0.5
@@ -402,7 +402,7 @@ class Program:
         cost = np.ones(2 * p)
         if self.shift.any() or (self.rows.A[:, -1] == 1).all():
             cost[[p - 1, -1]] = 1e-6  # the intercept is no column
-        solved = _linprog(
+        solved = linear_program(
             cost, -twice[moving], -strict[moving].astype(np.float64), twice[~moving], np.zeros(int((~moving).sum())),
             [(0.0, None)] * (2 * p),
         )  # fmt: skip
@@ -423,7 +423,7 @@ class Program:
             return None
         equal = np.vstack([(side[rows, None] * self.B[rows]).T, np.ones(len(rows))])
         right = np.append(np.zeros(self.B.shape[1]), 1.0)
-        solved = _linprog(np.zeros(len(rows)), None, None, equal, right, [(0.0, None)] * len(rows))
+        solved = linear_program(np.zeros(len(rows)), None, None, equal, right, [(0.0, None)] * len(rows))
         if solved is None:
             return None
         positive = solved.x > 1e-9
@@ -451,7 +451,7 @@ class Program:
         return self.user(direction)
 
 
-def _linprog(cost: Array, upper: Any, upper_right: Any, equal: Any, right: Any, limits: list[Any]) -> Any:
+def linear_program(cost: Array, upper: Any, upper_right: Any, equal: Any, right: Any, limits: list[Any]) -> Any:
     """The solution of a linear program; None where there is none within the solver's tolerance."""
     from scipy.optimize import linprog  # slow to import, and few fits need it
 

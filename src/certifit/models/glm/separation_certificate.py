@@ -151,6 +151,7 @@ def _nothing(run: Block, cone: tuple[int, bool], limit: int) -> RowsAt:
 
 LARGEST_DENOMINATOR = 1000
 MOST_ELIMINATED = 32  # rows of an elimination in fractions
+NO_MAXIMUM = "No finite maximum of the likelihood exists"
 ADVICE = "Add a penalty (alpha > 0), leave {columns} out, merge rare categories, or gather rows that overlap"
 
 
@@ -206,13 +207,11 @@ class Separation:
             moved = "separates the classes"
             if self.kind != "complete":
                 moved = "separates some rows from other classes, and none wrongly"
-            return f"No finite maximum of the likelihood exists: a direction in {self._named()} {moved}" + (
-                f" ({self.kind} separation, signs exact)."
-            )
+            return f"{NO_MAXIMUM}: a direction in {self._named()} {moved} ({self.kind} separation, signs exact)."
         every = "every row" if self.kind == "complete" else f"{self.n_strict:,} row{'s' * (self.n_strict != 1)}"
         rest = "" if self.kind == "complete" else f" and leaves the other {self.n_zero:,} where they are"
         return (
-            f"No finite maximum of the likelihood exists: the direction {self.formula()} moves {every} to the side of "
+            f"{NO_MAXIMUM}: the direction {self.formula()} moves {every} to the side of "
             f"the target{rest} ({self.kind} separation, signs exact)."
         )
 
