@@ -6,10 +6,12 @@ objective exceeds its minimum by at most
     sum_i w_i [ l(y_i, z_i) + l*(y_i, u_i) - u_i z_i ] / W + sum_j [ h_j(w_j) + h*_j(q_j) - q_j w_j ]
 
 and every bracket is >= 0. Offsets are part of z. The slopes u_i = l'(y_i, z_i) make the brackets of the rows 0; what
-they lack is mended so that the price is known without another pass:
+they lack is mended so that the price is known:
 
     u_i = t l'_i, 0 <= t <= 1    costs at most (1 - t) l(y_i, z_i): a bracket is convex in u, and at u = 0 it is
-                                 l(y_i, z_i) - min l <= l(y_i, z_i), since losses are >= 0
+                                 l(y_i, z_i) - min l <= l(y_i, z_i), since losses are >= 0. Near t = 1 it costs of the
+                                 order of (1 - t)^2 l'^2 / l'', which a pass tells (shrunk_slopes): of a weak l1 penalty
+                                 rounding of q is a large share, and 1 - t no rounding
     sum_i w_i u_i = 0            the slopes of the heavier sign are shrunk; q_j then moves by at most
                                  |sum_i w_i l'_i| / W times the largest |x_ij|
 
@@ -31,6 +33,7 @@ from certifit.mathematics.penalties import ElasticPenalty
 from certifit.models.glm.points import ClassPoint, Point, ScorePoint
 from certifit.models.lasso.certificate import Gap
 from certifit.statistics import softmax as sums
+from certifit.statistics.loss_sums import shrunk_slopes
 from certifit.statistics.residual import MATRIX_ERROR, TINY, UNIT
 from certifit.statistics.softmax import Mixture
 
@@ -60,7 +63,12 @@ def duality_gap(at: Point, aim: float) -> Gap:
         return nothing
     share = at.task.penalty.finite_share(dual.q, dual.error)
     brackets, rounding = at.task.penalty.gap(at.weights, share * dual.q, share * dual.error)
-    value = share * dual.rows + (1 - share) * at.most_loss + brackets + at.common
+    rows = share * dual.rows + (1 - share) * at.most_loss
+    if isinstance(at, ScorePoint) and rows > SHARE_OF_TOL * aim:
+        task, lost = at.task, min(rows / max(at.most_loss, TINY), 1.0)
+        nearer = shrunk_slopes(task.source, task.at(at.point), lost, at.score_error) / task.sum_weight
+        rows = min(rows, nearer + lost * at.value_error)
+    value = rows + brackets + at.common
     rounding += share * dual.rounding
     return better(nothing, Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit))
 
