@@ -212,7 +212,7 @@ def _careful_of_stretch(stretch: Block, at: At, score_error: float) -> tuple[flo
 
 
 def shrunk_slopes(source: Source, at: At, lost: float, score_error: float) -> float:
-    """At least the sum of w [l(z) + l*(t l'(z)) - t l'(z) z], 1 - lost <= t <= 1, for scores off by score_error: a pass.
+    """At least sum w [l(z) + l*(t l'(z)) - t l'(z) z], 1 - lost <= t <= 1, for scores off by score_error: one pass.
 
     A bracket is convex in t, l(z) - min l at 0, and 0 at 1. Where |l'''| <= M l'' and k = M lost |l'| / l'' <= 1/2, the
     score whose slope is t l' is no further than -log(1 - k) / M, and the bracket no more than 1.3 lost^2 l'^2 / l''.

@@ -304,21 +304,21 @@ def literal_columns(source: Source, remainders: Remainders, fit_intercept: bool)
     return None
 
 
-def column_remainders(source: Source, fit_intercept: bool) -> Remainders | None:
+def column_remainders(source: Source, fit_intercept: bool, near: float = 1.0) -> Remainders | None:
     """Remainders of the redundant columns of a source, from a factor of its own; None where there is none."""
     sums = gram(source, fit_intercept, twofold=True)
-    factor = column_factor(sums, fit_intercept)
+    factor = column_factor(sums, fit_intercept, near)
     return remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
 
 
-def column_factor(sums: Gram, fit_intercept: bool) -> Factor:
-    """Factor of the columns (1, x scale - shift), or of x scale."""
+def column_factor(sums: Gram, fit_intercept: bool, near: float = 1.0) -> Factor:
+    """Factor of the columns (1, x scale - shift), or of x scale. near: times as far are columns set aside."""
     d = sums.n_columns
     order = np.concatenate([[d], np.arange(d)])[1 - int(fit_intercept) :]
     norms = np.concatenate([[np.sqrt(sums.sum_weight)], sums.norms])[1 - int(fit_intercept) :]
     places = np.ix_(order, order)
     low = None if sums.low is None else sums.low[places]
-    return twofold_factor(System.of(sums.sums[places], low, np.zeros(len(order)), norms))
+    return twofold_factor(System.of(sums.sums[places], low, np.zeros(len(order)), near * norms))
 
 
 def remainders(source: Source, factor: Factor, scaling: Scaling, fit_intercept: bool) -> Remainders:

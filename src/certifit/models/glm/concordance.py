@@ -20,11 +20,13 @@ from certifit.data.columns import Array
 from certifit.data.source import Block, Source
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask
 from certifit.models.glm.task import GlmTask
+from certifit.statistics.factor import DEPENDENT, FLAT
 from certifit.statistics.loss_sums import At, scores_of
 from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
 from certifit.statistics.residual import TINY
 
 LEAST_SIZE = float(np.sqrt(TINY))  # its square is no less than TINY
+NEAR = 10 * math.sqrt(FLAT)  # a column closer than this, relative, to the span of others may make a Hessian flat
 SERIES = 0.1  # below it the bound is summed as a series, where nothing cancels
 
 
@@ -196,5 +198,5 @@ def related(source: Source, firm: Array, fit_intercept: bool) -> Related | None:
         return None
     if len(free) < len(firm):
         source = source.through(SomeColumns(free))
-    remainders = column_remainders(source, fit_intercept)
+    remainders = column_remainders(source, fit_intercept, NEAR / DEPENDENT)
     return None if remainders is None else Related(free[remainders.columns], remainders, list(source.names))

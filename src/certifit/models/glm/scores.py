@@ -30,6 +30,7 @@ from certifit.models.glm.certificate import CLAIM, GlmCertificate, certify
 from certifit.models.glm.folds import default_alphas, score_folds
 from certifit.models.glm.inference import GlmInferenceMethods, solved
 from certifit.models.glm.l1_solver import alpha_max, solve_path
+from certifit.models.glm.near_copies import solved_by_remainders
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.solver import check_solver, is_stochastic
 from certifit.models.glm.task import GlmTask
@@ -37,7 +38,7 @@ from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.linear import PenaltyParameters, alpha_count
-from certifit.models.start import Start, check_start, start_weights
+from certifit.models.start import AUTO, Start, check_start, start_weights
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
 
@@ -239,6 +240,11 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
 
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._prove(task, run)
+        if not self.certificate_.holds and self.solver == AUTO and self._is_free() and not self.certificate_.separation:
+            state = solved_by_remainders(task, int(self.max_iter))
+            if state is not None:
+                self._keep_weights(state)
+                super()._prove(task, run)
         is_free = isinstance(task, GlmTask) and task.strengths.alpha == 0
         if self.certificate_.dependent and is_free:  # many weights are best: the smallest are taken
             with np.errstate(over="ignore", invalid="ignore"):  # scores in units of the target may leave float64
