@@ -85,3 +85,11 @@ def test_a_wrong_slope_stops_a_fit_with_the_point(rng):
     wrong = cf.Loss(lambda y, z: (z - y) ** 2, lambda y, z: z - y, lambda y, z: np.ones_like(z))
     with pytest.raises(ValueError, match="slope of the loss is not the derivative of value: at y = "):
         cf.GLM(wrong).fit(X, y)
+
+
+def test_prices_with_the_identity_link_are_as_near_their_optimum_as_thousands_are(rng):
+    area = rng.uniform(500, 3000, 300)
+    price = 100 * area * rng.gamma(25.0, 1 / 25, 300)
+    for y in (price, price / 1e3, price * 100):
+        model = cf.GLM("gamma", "identity").fit(area[:, None], y)
+        assert model.certificate_.holds and model.certificate_.value < 1e-12

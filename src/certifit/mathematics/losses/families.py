@@ -172,6 +172,14 @@ class ResponseLoss(ScoreLoss):
         """g(mu); infinite where mu is not a mean of the link."""
         return float(self.link.score(np.clip(np.asarray(mean, dtype=np.float64), *self.link.means)))
 
+    def cancelled(self, mean: float) -> float:
+        """mu h' / V and y h' / V, by which an estimate is right in any unit; proofs take what is larger."""
+        most = super().cancelled(mean)
+        with np.errstate(all="ignore"):
+            slope = float(self.link.slope(np.asarray(self.score(mean))) / self.family.variance(np.asarray(mean)))
+        size = abs(mean * slope)
+        return most if self.is_convex or not np.isfinite(size) else min(size, most)
+
     def start(self, y: Array) -> Array:
         """Scores of legal means near y; where the link knows none, as for y < 0 with the log link, of a usual size."""
         mu, (low, high) = self.family.start(y), self.link.means
