@@ -304,10 +304,10 @@ def literal_columns(source: Source, remainders: Remainders, fit_intercept: bool)
     return None
 
 
-def column_remainders(source: Source, fit_intercept: bool, near: float = 1.0) -> Remainders | None:
+def column_remainders(source: Source, fit_intercept: bool) -> Remainders | None:
     """Remainders of the redundant columns of a source, from a factor of its own; None where there is none."""
     sums = gram(source, fit_intercept, twofold=True)
-    factor = column_factor(sums, fit_intercept, near)
+    factor = column_factor(sums, fit_intercept)
     return remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
 
 

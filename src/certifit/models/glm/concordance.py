@@ -21,8 +21,9 @@ from certifit.data.source import Block, Source
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask
 from certifit.models.glm.task import GlmTask
 from certifit.statistics.factor import DEPENDENT, FLAT
+from certifit.statistics.gram import gram
 from certifit.statistics.loss_sums import At, scores_of
-from certifit.statistics.remainders import Remainders, SomeColumns, column_remainders
+from certifit.statistics.remainders import Remainders, SomeColumns, column_factor, remainders
 from certifit.statistics.residual import TINY
 
 LEAST_SIZE = float(np.sqrt(TINY))  # its square is no less than TINY
@@ -198,5 +199,7 @@ def related(source: Source, firm: Array, fit_intercept: bool) -> Related | None:
         return None
     if len(free) < len(firm):
         source = source.through(SomeColumns(free))
-    remainders = column_remainders(source, fit_intercept, NEAR / DEPENDENT)
-    return None if remainders is None else Related(free[remainders.columns], remainders, list(source.names))
+    sums = gram(source, fit_intercept, twofold=True)
+    factor = column_factor(sums, fit_intercept, NEAR / DEPENDENT)
+    found = remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
+    return None if found is None else Related(free[found.columns], found, list(source.names))

@@ -5,8 +5,8 @@ A fitted model holds no rows. What needs them takes them again, and refuses rows
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -25,7 +25,7 @@ from certifit.minimise.problem import Run, Solver
 from certifit.models.estimator import TaskEstimator
 from certifit.models.glm.certificate import GlmCertificate, certify
 from certifit.models.glm.information import infer, n_scores, robust, with_likelihood
-from certifit.models.glm.limiting_model import ENDS, limiting_model
+from certifit.models.glm.limiting_model import ENDS, ends, of_all_rows, staying_rows
 from certifit.models.glm.separation_certificate import NO_MAXIMUM, Separation
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.glm.solver import solve
@@ -114,19 +114,13 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         check_choice("redundant", redundant, get_args(Redundant))
         _check_dispersion(dispersion)
         rules = (weights, convention, dispersion)
-        certificate = self.certificate_
-        dropped: tuple[Dropped, ...] = ()
-        undetermined: tuple[int, ...] = ()
-        infinite: Mapping[int, float] = {}
-        said: tuple[str, ...] = ()
+        said, marks = self.certificate_.sentences(), dict[str, Any]()
         if X is None:
             passed = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
             fit = self._stored_fit(passed, covariance, redundant).with_options(*rules)
         else:
             seen = self._fit_on(X, y, sample_weight, offset, exposure, redundant)
-            dropped, infinite, said = seen.dropped, seen.infinite, seen.said
-            certificate = certificate if redundant == "mark" and not said else seen.certificate
-            undetermined = seen.undetermined if redundant == "mark" or said else ()
+            said, marks = seen.said, seen.marks
             fit = with_likelihood(seen.task, seen.state, seen.fit.with_options(*rules))
             if covariance != "nonrobust":
                 fit = robust(seen.task, seen.state, fit, covariance)
@@ -135,8 +129,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
                 f"No summary: {fit.n_obs:g} observations leave no residual degree of freedom to estimate the "
                 f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
             )
-        notes = (*self._summary_notes(), *said, *certificate.sentences())
-        return fit.summary(type(self).__name__, self.target_name_, level, notes, dropped, undetermined, infinite)
+        return fit.summary(type(self).__name__, self.target_name_, level, (*self._summary_notes(), *said), **marks)
 
     def predict_interval(
         self,
@@ -219,18 +212,18 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             )
         if certificate.separation is not None and certificate.separation.exists and isinstance(task, GlmTask):
             return self._limit_on(task, certificate.separation, tolerance, redundant)
-        dropped: tuple[Dropped, ...] = ()
-        undetermined: tuple[int, ...] = ()
+        marks: dict[str, Any] = {}
         if may_drop:
-            is_known = np.tile(determined(task.columns), n_scores(task))
-            dropped, undetermined = self._dropped(task), tuple(np.flatnonzero(~is_known).tolist())
+            is_known = np.tile(determined(task.columns), n_scores(task)) | (redundant == "drop")
+            marks = {"dropped": self._dropped(task), "undetermined": tuple(np.flatnonzero(~is_known).tolist())}
             task = _without(task)
             state = solved(task, "auto", tolerance, MOST_STEPS).state
             certificate = certify(task, state, tolerance)
         fit = self._infer(task, state)
         if fit is None:
             raise ValueError(f"No summary: {self._why_no_inference()}")
-        return _SeenFit(task, state, fit, certificate, dropped, undetermined)
+        said = (self.certificate_ if redundant == "mark" else certificate).sentences()
+        return _SeenFit(task, state, fit, said, marks)
 
     def _limit_on(self, task: GlmTask, separated: Separation, tolerance: float, redundant: Redundant) -> _SeenFit:
         """The limiting model of a separated fit, and its inference."""
@@ -239,18 +232,19 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
                 f"No summary with redundant={redundant!r}: columns repeat others and rows are separated besides. Leave "
                 "the redundant columns out and fit again, or use redundant='mark'."
             )
-        limit = limiting_model(task, separated)
-        staying, ends = _without(limit.task), limit.ends()
-        state = solved(staying, "auto", tolerance, MOST_STEPS).state
-        certificate = certify(staying, state, tolerance)
-        fit = self._infer(staying, state) if certificate.holds else None
+        limit = staying_rows(task, separated)
+        kept = _without(limit)
+        state = solved(kept, "auto", tolerance, MOST_STEPS).state
+        certificate = certify(kept, state, tolerance)
+        fit = self._infer(kept, state) if certificate.holds else None
         if fit is None:
             raise ValueError(f"No summary: the limiting model is not proven. {certificate.sentences()[0]}")
         names = ["intercept"] * int(task.fit_intercept) + list(task.source.names)
-        dropped = tuple(Dropped(int(place), names[place], "") for place in limit.task.columns.factor.dependent)
-        infinite = {place: end for place, end in ends.items() if np.isinf(end)}
-        whole, said = limit.of_all_rows(fit), (separated.claim(), ENDS)
-        return _SeenFit(staying, state, whole, certificate, dropped, tuple(ends), infinite, said)
+        dropped = tuple(Dropped(int(place), names[place], "") for place in limit.columns.factor.dependent)
+        fit, limits = of_all_rows(fit, limit, task), ends(limit, task)
+        infinite = {place: end for place, end in limits.items() if np.isinf(end)}
+        marks = {"dropped": dropped, "undetermined": tuple(limits), "infinite": infinite}
+        return _SeenFit(kept, state, fit, [separated.claim(), ENDS, *certificate.sentences()], marks)
 
     def _has_limit(self) -> bool:
         """Whether rows are separated, so that there is a limiting model of one score."""
@@ -333,11 +327,8 @@ class _SeenFit:
     task: GlmOrSoftmaxTask
     state: GlmState
     fit: GlmInference
-    certificate: GlmCertificate
-    dropped: tuple[Dropped, ...]
-    undetermined: tuple[int, ...]  # rows of the table of all columns
-    infinite: Mapping[int, float] = field(default_factory=dict)  # of a limiting model
-    said: tuple[str, ...] = ()
+    said: list[str]
+    marks: dict[str, Any]  # rows of the table of all columns that have no figures
 
 
 MOST_STEPS = 1000

@@ -8,7 +8,8 @@ that stay and recede on all others: +inf iff v_j >= 0 for every v, -inf iff v_j 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from certifit.data.columns import Array
 from certifit.data.source import Block
 from certifit.data.source_wrappers import Weighted
 from certifit.inference.glm import GlmInference
-from certifit.models.glm.separation import NEAR_ZERO, RowsAt, ScoreCone, linear_program, sides_of
+from certifit.models.glm.separation import NEAR_ZERO, ScoreCone, linear_program, sides_of
 from certifit.models.glm.separation_certificate import Separation, separation
 from certifit.models.glm.task import GlmTask
 from certifit.runtime import core, n_threads, one_blas_thread
@@ -27,109 +28,83 @@ ENDS = (
 )
 
 
-@dataclass(frozen=True)
-class _Stays:
-    """1 for the rows of a stretch whose score a direction leaves at 0, exactly; 0 for those that it moves."""
-
-    weights: Array
-    intercept: float
-
-    def __call__(self, stretch: Block) -> Array:
-        sign, _ = core.exact_signs(stretch.rows, self.weights, self.intercept, n_threads())
-        return np.asarray(sign == 0, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class LimitingModel:
-    """task: of the rows that stay, all columns. n_lost: coefficients fewer that these determine than all rows do."""
-
-    task: GlmTask
-    whole: GlmTask
-
-    @property
-    def n_lost(self) -> int:
-        """The rank of all rows less that of the rows that stay."""
-        return len(self.task.columns.factor.dependent) - len(self.whole.columns.factor.dependent)
-
-    def of_all_rows(self, fit: GlmInference) -> GlmInference:
-        """The inference of the rows that stay with what belongs to all rows: N, the null deviance, the rank."""
-        weight, n_rows = float(self.whole.targets.weight), float(self.whole.n_rows)
-        null = 2 * weight * self.whole.evaluate(self.whole.null_point).loss
-        moved = (n_rows - fit.n_rows, weight - fit.sum_weight)
-        return replace(fit, null_deviance=null, n_rows=n_rows, sum_weight=weight, moved=moved, n_lost=self.n_lost)
-
-    @one_blas_thread
-    def ends(self) -> dict[int, float]:
-        """+inf, -inf or nan (not determined) of the coefficients without a limit, by their places in the table."""
-        basis = self._null_directions()
-        sides, first = sides_of(self.task.loss), int(self.task.fit_intercept)
-        assert sides is not None
-        cone = ScoreCone(self.whole.source, sides, self.task.fit_intercept)
-        search = _Ends(cone, basis, cone.spread(self._limit), self._limit)
-        places = np.flatnonzero(basis.any(axis=1))
-        return {int((place + first) % len(basis)): search.end(int(place)) for place in places}
-
-    @property
-    def _limit(self) -> int:
-        return 4 * self.task.size + 40
-
-    def _null_directions(self) -> Array:
-        """Directions of weights, then the intercept, that move no row that stays: a column each, of size 1."""
-        remainders = self.task.columns.remainders
-        assert remainders is not None  # a direction moved no row that stays
-        lines = -remainders.times[0]
-        lines[np.arange(len(lines)), remainders.columns] = 1.0
-        lines = lines * remainders.scale
-        if self.task.fit_intercept:
-            lines = np.column_stack([lines, -remainders.constants[0]])
-        return np.asarray(lines.T / np.abs(lines).max(axis=1))
-
-
-@dataclass
-class _Ends:
-    """Linear programs on few rows, to which those are added that an answer fails."""
-
-    cone: ScoreCone
-    basis: Array
-    rows: RowsAt
-    limit: int
-
-    def end(self, place: int) -> float:
-        """Where the coefficient of a place goes."""
-        if not self._falls(place, 1.0):
-            return np.inf
-        return np.nan if self._falls(place, -1.0) else -np.inf
-
-    def _falls(self, place: int, sign: float) -> bool:
-        """Whether some receding direction has sign * v_place < 0."""
-        cost = sign * self.basis[place]
-        cost = cost / np.abs(cost).max()
-        while True:
-            size = np.abs(self.rows.A) @ np.abs(self.basis)
-            along = -self.rows.side[:, None] * (self.rows.A @ self.basis)
-            largest = size.max(axis=1, keepdims=True)
-            upper = np.where(np.abs(along) > NEAR_ZERO * size, along / np.where(largest > 0, largest, 1.0), 0.0)
-            solved = linear_program(cost, upper, np.zeros(len(upper)), None, None, [(-1.0, 1.0)] * len(cost))
-            if solved is None or solved.fun > -NEAR_ZERO:
-                return solved is None
-            at = self.cone.at(self.basis @ solved.x, self.limit)
-            new = ~np.isin(at.number, self.rows.number) & (at.badness > NEAR_ZERO)
-            if not new.any():
-                return True
-            self.rows = self.rows.joined(at, new)
-
-
-def limiting_model(task: GlmTask, first: Separation) -> LimitingModel:
-    """The limiting model of a separated fit; a ValueError where no row stays, or rounding hides which do."""
+def staying_rows(task: GlmTask, first: Separation) -> GlmTask:
+    """A separated task on the rows that stay in the limit; a ValueError where none does, or rounding hides which."""
     sides, source, found = sides_of(task.loss), task.source, first
     while found.exists and found.kind != "complete" and sides is not None:
-        assert found.direction is not None
-        source = Weighted(source, _Stays(found.direction, float(found.intercept)))
+        source = Weighted(source, partial(_stays, found=found))
         found = separation(source, sides, task.fit_intercept)
     if found.kind == "complete":
         raise ValueError(f"No summary: in the limit all rows are fitted perfectly, and none stays. {first.sentence()}")
-    limit = LimitingModel(task.without_penalty(source), task)
-    remainders = limit.task.columns.remainders
+    staying = task.without_penalty(source)
+    remainders = staying.columns.remainders
     if found.kind != "none" or remainders is None or remainders.is_apart.any():
         raise ValueError(f"No summary: which rows stay in the limit is undecided within rounding. {first.sentence()}")
-    return limit
+    return staying
+
+
+def _stays(stretch: Block, found: Separation) -> Array:
+    """1 for the rows whose score a direction leaves at 0, exactly; 0 for those that it moves."""
+    sign, _ = core.exact_signs(stretch.rows, found.direction, float(found.intercept), n_threads())
+    return np.asarray(sign == 0, dtype=np.float64)
+
+
+def of_all_rows(fit: GlmInference, staying: GlmTask, whole: GlmTask) -> GlmInference:
+    """The inference of the rows that stay with what belongs to all rows: N, the null deviance, the rank."""
+    weight, n_rows = float(whole.targets.weight), float(whole.n_rows)
+    return replace(
+        fit,
+        null_deviance=2 * weight * whole.evaluate(whole.null_point).loss,
+        n_rows=n_rows,
+        sum_weight=weight,
+        moved=(n_rows - fit.n_rows, weight - fit.sum_weight),
+        n_lost=len(staying.columns.factor.dependent) - len(whole.columns.factor.dependent),
+    )
+
+
+@one_blas_thread
+def ends(staying: GlmTask, whole: GlmTask) -> dict[int, float]:
+    """+inf, -inf or nan (not determined) of the coefficients without a limit, by their places in the table.
+
+    Linear programs on few rows, to which those are added that an answer fails.
+    """
+    basis, sides, limit = _null_directions(staying), sides_of(staying.loss), 4 * staying.size + 40
+    assert sides is not None
+    cone = ScoreCone(whole.source, sides, whole.fit_intercept)
+    rows = cone.spread(limit)
+
+    def falls(slope: Array) -> bool:
+        """Whether some receding direction v = basis @ z has slope @ z < 0."""
+        nonlocal rows
+        while True:
+            along, size = -rows.side[:, None] * (rows.A @ basis), np.abs(rows.A) @ np.abs(basis)
+            upper = (
+                np.where(np.abs(along) > NEAR_ZERO * size, along, 0.0) / np.maximum(size.max(axis=1), 1e-300)[:, None]
+            )
+            cost = slope / np.abs(slope).max()
+            solved = linear_program(cost, upper, np.zeros(len(upper)), None, None, [(-1.0, 1.0)] * len(cost))
+            if solved is None or solved.fun > -NEAR_ZERO:
+                return solved is None
+            at = cone.at(basis @ solved.x, limit)
+            new = ~np.isin(at.number, rows.number) & (at.badness > NEAR_ZERO)
+            if not new.any():
+                return True
+            rows = rows.joined(at, new)
+
+    out = {}
+    for place in np.flatnonzero(basis.any(axis=1)).tolist():
+        end = (np.nan if falls(-basis[place]) else -np.inf) if falls(basis[place]) else np.inf
+        out[(place + int(whole.fit_intercept)) % len(basis)] = end
+    return out
+
+
+def _null_directions(staying: GlmTask) -> Array:
+    """Directions of weights, then the intercept, that move no row that stays: a column each, of size 1."""
+    remainders = staying.columns.remainders
+    assert remainders is not None  # a direction moved no row that stays
+    lines = -remainders.times[0]
+    lines[np.arange(len(lines)), remainders.columns] = 1.0
+    lines = lines * remainders.scale
+    if staying.fit_intercept:
+        lines = np.column_stack([lines, -remainders.constants[0]])
+    return np.asarray(lines.T / np.abs(lines).max(axis=1))
