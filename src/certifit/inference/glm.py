@@ -335,11 +335,10 @@ class GlmInference:
     def _sentences(self) -> Iterator[str]:
         """What a reader of the table must know."""
         if self.moved[0]:
-            staying = f"{self.n_rows - self.moved[0]:,.0f} rows that stay"
             yield (
-                f"The lines are those of the limiting model, the fit to the {staying}: the other "
-                f"{self.moved[0]:,.0f} are fitted perfectly in the limit. Df Residuals counts the rows that stay; "
-                "deviances, log-likelihood, AIC and BIC are the limits, of all rows."
+                f"The lines are those of the limiting model, the fit to the {self.n_rows - self.moved[0]:,.0f} rows "
+                f"that stay: all others ({self.moved[0]:,.0f}) are fitted perfectly in the limit. Df Residuals counts "
+                "rows that stay; deviances, log-likelihood, AIC and BIC are the limits, of all rows."
             )
         if self.robust is not None:
             yield f"Standard errors hold whatever the variance of independent targets, given their means ({self.kind})."

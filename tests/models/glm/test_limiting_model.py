@@ -132,3 +132,16 @@ def test_rows_are_asked_again_until_no_direction_moves_any():
     assert table.inference.moved[0] == 60 and dict(table.infinite) == {1: -np.inf, 2: -np.inf}
     alone = cf.GLM("poisson").fit(X[~(u | v), 2:], y[~(u | v)]).summary()
     np.testing.assert_allclose(table.to_frame().iloc[[0, 3]], alone.to_frame(), rtol=1e-6)
+
+
+def test_separation_beside_a_column_in_two_units_is_found(rng):
+    """°C and °F differ by rounding: nothing is proven of all weights, and first it is seen that none are the best."""
+    celsius, z, rare = rng.normal(15, 8, 150).round(1), rng.normal(size=150), np.arange(150) < 5
+    y = np.where(rare, 1, rng.random(150) < 1 / (1 + np.exp(-z))).astype(int)
+    X = np.column_stack([celsius, 1.8 * celsius + 32, z, rare])
+    model = cf.LogisticRegression(alpha=0).fit(X, y)
+    assert "the direction +1 x3 moves 5 rows" in model.certificate_.fault
+    table = model.summary(X, y)
+    assert dict(table.infinite) == {4: np.inf} and set(table.undetermined) == {0, 1, 2, 4}
+    alone = cf.LogisticRegression(alpha=0).fit(X[~rare][:, [0, 2]], y[~rare]).summary()
+    np.testing.assert_allclose(table.to_frame().iloc[3], alone.to_frame().iloc[2], rtol=1e-6)

@@ -110,7 +110,7 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
     value, is_exact_fit, rounding = bound.relative, bound.base.is_exact_fit, bound.rounding
     if literal is not None and near is not None and (near.is_apart or literal <= max(tolerance, value)):
         value, literal = literal, None
-    separated = None if np.isfinite(value) else _separation(task, state)
+    separated = None if value < bound.most else _separation(task, state)
     is_separated = separated is not None and separated.exists
     if bound.base.is_exact_fit and not bound.is_local and not is_separated:
         # No objective is below 0, whatever the weights: where the value is of the columns kept, literal is of them all.
@@ -147,7 +147,7 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
         literal=literal,
         fault="" if value <= tolerance else _fault(task, value, near, separated, bound),
         is_local=bound.is_local,
-        separation=None if np.isfinite(value) else separated,
+        separation=separated,
     )
 
 
@@ -226,7 +226,7 @@ def bound_at(
     if weak.any():
         curvature = Curvature(at.hessian)
     if curvature.n_flat:
-        near_copies = related(task.source, ((task.l2 > 0) & ~weak)[:-1], task.fit_intercept)
+        near_copies = related(task, at.hessian, ((task.l2 > 0) & ~weak)[:-1])
     if near_copies is not None:
         rows = near_copies.kept(task.shape[0])
         curvature = Curvature(_of_rows(task, at.hessian, rows))
@@ -346,9 +346,10 @@ def _fault(
             f"y is {task.targets.low:g} in every row. The fit is that constant but for rounding, and so is all of its "
             "objective: nothing can be proven relative to it. Predictions are right to rounding."
         )
-    if near is not None and near.is_apart:
+    is_separated = separated is not None and separated.exists
+    if near is not None and near.is_apart and not is_separated:
         return near.fault()
-    return "" if np.isfinite(value) else fault_of(separated, bound.condition, bound.n_flat)
+    return "" if np.isfinite(value) and not is_separated else fault_of(separated, bound.condition, bound.n_flat)
 
 
 def _is_constant(task: GlmOrSoftmaxTask) -> bool:

@@ -17,13 +17,13 @@ from functools import partial
 import numpy as np
 
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source
+from certifit.data.source import Block
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask
 from certifit.models.glm.task import GlmTask
-from certifit.statistics.factor import DEPENDENT, FLAT
+from certifit.statistics.factor import DEPENDENT, FLAT, Curvature
 from certifit.statistics.gram import gram
 from certifit.statistics.loss_sums import At, scores_of
-from certifit.statistics.remainders import Remainders, SomeColumns, column_factor, remainders
+from certifit.statistics.remainders import Remainders, SomeColumns, column_factor, column_remainders, remainders
 from certifit.statistics.residual import TINY
 
 LEAST_SIZE = float(np.sqrt(TINY))  # its square is no less than TINY
@@ -192,14 +192,23 @@ class Related:
         )
 
 
-def related(source: Source, firm: Array, fit_intercept: bool) -> Related | None:
-    """Columns that are nearly combinations of others without a penalty that counts; None where there are none."""
-    free = np.flatnonzero(~firm)
+def related(task: GlmOrSoftmaxTask, hessian: Array, firm: Array) -> Related | None:
+    """Columns that are nearly combinations of others without a penalty that counts; None where there are none.
+
+    Those that differ from one by more than rounding are looked for where a Hessian is flat without the others.
+    """
+    source, free = task.source, np.flatnonzero(~firm)
     if not len(free):
         return None
     if len(free) < len(firm):
         source = source.through(SomeColumns(free))
-    sums = gram(source, fit_intercept, twofold=True)
-    factor = column_factor(sums, fit_intercept, NEAR / DEPENDENT)
-    found = remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
+    found = column_remainders(source, task.fit_intercept)
+    kept = np.delete(np.arange(task.shape[0]), [] if found is None else free[found.columns])
+    places = np.arange(task.size).reshape(task.shape)[kept].ravel()
+    if Curvature(hessian[np.ix_(places, places)]).n_flat:
+        sums = gram(source, task.fit_intercept, twofold=True)
+        factor = column_factor(sums, task.fit_intercept, NEAR / DEPENDENT)
+        if len(factor.dependent):
+            near = remainders(source, factor, sums.scaling, task.fit_intercept)
+            found = near if near.is_apart.any() else found
     return None if found is None else Related(free[found.columns], found, list(source.names))

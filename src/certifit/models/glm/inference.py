@@ -45,6 +45,9 @@ from certifit.models.parameters import check_choice
 from certifit.runtime import one_blas_thread
 
 Covariance = Literal["nonrobust", "HC0", "HC1"]
+# rows of a table without figures: those left out, those not determined, and of these the infinite ones
+Marks = tuple[tuple[Dropped, ...], tuple[int, ...], dict[int, float]]
+UNMARKED: Marks = ((), (), {})
 SAME_ROWS = 1e-6  # relative: beyond it the coefficients are not the best ones for the rows
 
 
@@ -114,7 +117,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         check_choice("redundant", redundant, get_args(Redundant))
         _check_dispersion(dispersion)
         rules = (weights, convention, dispersion)
-        said, marks = self.certificate_.sentences(), dict[str, Any]()
+        said, marks = self.certificate_.sentences(), UNMARKED
         if X is None:
             passed = [name for name, value in _named(y, sample_weight, offset, exposure) if value is not None]
             fit = self._stored_fit(passed, covariance, redundant).with_options(*rules)
@@ -129,7 +132,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
                 f"No summary: {fit.n_obs:g} observations leave no residual degree of freedom to estimate the "
                 f"dispersion beside {len(fit.names)} coefficients. Use more rows or fewer columns, or dispersion=1."
             )
-        return fit.summary(type(self).__name__, self.target_name_, level, (*self._summary_notes(), *said), **marks)
+        return fit.summary(type(self).__name__, self.target_name_, level, (*self._summary_notes(), *said), *marks)
 
     def predict_interval(
         self,
@@ -212,10 +215,10 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
             )
         if certificate.separation is not None and certificate.separation.exists and isinstance(task, GlmTask):
             return self._limit_on(task, certificate.separation, tolerance, redundant)
-        marks: dict[str, Any] = {}
+        marks = UNMARKED
         if may_drop:
             is_known = np.tile(determined(task.columns), n_scores(task)) | (redundant == "drop")
-            marks = {"dropped": self._dropped(task), "undetermined": tuple(np.flatnonzero(~is_known).tolist())}
+            marks = (self._dropped(task), tuple(np.flatnonzero(~is_known).tolist()), {})
             task = _without(task)
             state = solved(task, "auto", tolerance, MOST_STEPS).state
             certificate = certify(task, state, tolerance)
@@ -243,7 +246,7 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
         dropped = tuple(Dropped(int(place), names[place], "") for place in limit.columns.factor.dependent)
         fit, limits = of_all_rows(fit, limit, task), ends(limit, task)
         infinite = {place: end for place, end in limits.items() if np.isinf(end)}
-        marks = {"dropped": dropped, "undetermined": tuple(limits), "infinite": infinite}
+        marks = (dropped, tuple(limits), infinite)
         return _SeenFit(kept, state, fit, [separated.claim(), ENDS, *certificate.sentences()], marks)
 
     def _has_limit(self) -> bool:
@@ -328,7 +331,7 @@ class _SeenFit:
     state: GlmState
     fit: GlmInference
     said: list[str]
-    marks: dict[str, Any]  # rows of the table of all columns that have no figures
+    marks: Marks
 
 
 MOST_STEPS = 1000

@@ -12,6 +12,7 @@ from certifit.data.columns import Array
 from certifit.models.glm.concordance import related
 from certifit.models.glm.inference import solved
 from certifit.models.glm.l1_certificate import most_entries
+from certifit.models.glm.points import point_of
 from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, GlmState
 from certifit.models.start import AUTO
 from certifit.statistics import double_double as dd
@@ -19,11 +20,13 @@ from certifit.statistics.remainders import LiteralBasis, literal_columns
 
 
 @np.errstate(over="ignore", invalid="ignore")  # weights beyond float64 are none
-def solved_by_remainders(task: GlmOrSoftmaxTask, max_iter: int) -> GlmState | None:
+def solved_by_remainders(task: GlmOrSoftmaxTask, state: GlmState, max_iter: int) -> GlmState | None:
     """The minimiser in the kept columns and the remainders, in weights of all columns; None where none is near."""
     if task.size > most_entries(task):
         return None
-    near = related(task.source, np.zeros(task.source.n_features, dtype=bool), task.fit_intercept)
+    point = task.from_user_units(np.atleast_2d(state.coef), np.atleast_1d(state.intercept))
+    hessian = point_of(task, point, hessian=True).at.hessian
+    near = None if hessian is None else related(task, hessian, np.zeros(task.source.n_features, dtype=bool))
     if near is None or not near.is_apart:
         return None
     rows = literal_columns(task.source, near.found.rounding_as_exact(), task.fit_intercept)

@@ -241,7 +241,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._prove(task, run)
         if not self.certificate_.holds and self.solver == AUTO and self._is_free() and not self.certificate_.separation:
-            state = solved_by_remainders(task, int(self.max_iter))
+            state = solved_by_remainders(task, self._state(), int(self.max_iter))
             if state is not None:
                 self._keep_weights(state)
                 super()._prove(task, run)
