@@ -150,18 +150,13 @@ def _summary(fit: Fit) -> Any:
     if fit.inference is not None:
         return fit.model.summary(level=fit.level)
     is_free = fit.words.why_no_inference is None and fit.model.alpha_ == 0
-    if not is_free or not (fit.model.certificate_.dependent or _is_separated(fit.model.certificate_)):
+    if not is_free or not (fit.model.certificate_.dependent or getattr(fit.model.certificate_, "is_separated", False)):
         return None
     try:
         summary = fit.model.summary(fit.source, level=fit.level)
     except ValueError:  # no residual degree of freedom, or no proven maximum: `why_no_inference` says so
         return None
     return summary if len(summary.undetermined) < len(fit.model.certificate_.names) else None
-
-
-def _is_separated(certificate: Any) -> bool:
-    separation = getattr(certificate, "separation", None)
-    return separation is not None and bool(separation.exists)
 
 
 def _fill(rows: list[Table], summary: Table, keys: dict[str, str]) -> None:
@@ -221,7 +216,7 @@ def _undetermined(summary: Any, fit: Fit) -> str | None:
     if not names:
         return None
     names = list(dict.fromkeys(map(fit.printed.mask, names)))
-    if _is_separated(fit.model.certificate_):
+    if getattr(fit.model.certificate_, "is_separated", False):
         return (
             f"There is no best fit, see the warning above. No best coefficient have: {text.joined(names, 8)}; what "
             "stands there is where the solver stopped, without p-values. All other coefficients tend to limits, and "

@@ -72,6 +72,11 @@ class GlmCertificate(Certificate):
     is_local: bool = False
     separation: Separation | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def is_separated(self) -> bool:
+        """Whether a direction shows that there is no minimum."""
+        return self.separation is not None and self.separation.exists
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types, without the direction."""
         return {name: value for name, value in super().to_dict().items() if name != "separation"}

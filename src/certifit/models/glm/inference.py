@@ -213,7 +213,8 @@ class GlmInferenceMethods(TaskEstimator[GlmOrSoftmaxTask, GlmState]):
                 "These rows are not those of the fit: the coefficients are not the best ones for them (relative excess "
                 f"{certificate.value:.1e}). Pass the rows, target, weights and offset that were given to fit."
             )
-        if certificate.separation is not None and certificate.separation.exists and isinstance(task, GlmTask):
+        if certificate.is_separated and isinstance(task, GlmTask):
+            assert certificate.separation is not None
             return self._limit_on(task, certificate.separation, tolerance, redundant)
         marks = UNMARKED
         if may_drop:

@@ -240,7 +240,12 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
 
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._prove(task, run)
-        if not self.certificate_.holds and self.solver == AUTO and self._is_free() and not self.certificate_.separation:
+        if (
+            not self.certificate_.holds
+            and self.solver == AUTO
+            and self._is_free()
+            and not self.certificate_.is_separated
+        ):
             state = solved_by_remainders(task, self._state(), int(self.max_iter))
             if state is not None:
                 self._keep_weights(state)
