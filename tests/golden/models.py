@@ -31,7 +31,7 @@ QUANTITY: dict[str, Any] = SUMS_OF_A_QUANTITY | {
     "kernel pca": cf.KernelPCA(2, standardize=True),
     "local": cf.LocallyWeightedRegression(1.0),
     "local, tricube": cf.LocallyWeightedRegression(2.0, weights="tricube", terms="constant"),
-    "network": cf.MLPRegressor((5,), max_iter=5),
+    "network": cf.MLPRegressor((5,), max_iter=100),
     "svr": cf.SVR(0.01, epsilon=0.1, standardize=True),
     "tree": cf.DecisionTreeRegressor(max_depth=3),
     "tree, optimal": cf.DecisionTreeRegressor(search="optimal", max_depth=2, min_samples_leaf=5),
@@ -54,7 +54,7 @@ COUNTS: dict[str, Any] = {
     "poisson, folds": cf.CrossValidated(cf.PoissonRegressor(), cv=3),
     "poisson, sgd": cf.PoissonRegressor(solver="sgd", max_iter=5),
     "boosting of counts": cf.GradientBoostingRegressor(5, family="poisson", min_samples_leaf=5),
-    "network of counts": cf.MLPRegressor((4,), loss="poisson", max_iter=5),
+    "network of counts": cf.MLPRegressor((4,), loss="poisson", max_iter=100),
     "linear": cf.LinearRegression(),
 }
 POSITIVE: dict[str, Any] = {
@@ -93,7 +93,7 @@ CLASSES: dict[str, Any] = SUMS | {
         0.01, kernel=cf.kernels.Polynomial(2), standardize=True, solver="smo", multi_class="one-vs-rest"
     ),
     "hard margin": cf.HardMarginSVC(not_separable="warn"),
-    "network": cf.MLPClassifier((5,), max_iter=5),
+    "network": cf.MLPClassifier((5,), max_iter=100),
     "tree": cf.DecisionTreeClassifier(max_depth=3),
     "tree, optimal": cf.DecisionTreeClassifier(search="optimal", max_depth=2),
     "tree, pruned": cf.DecisionTreeClassifier(criterion="entropy", ccp_alpha=0.01),
