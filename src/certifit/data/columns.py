@@ -262,6 +262,20 @@ class Columns:
         return np.concatenate([segment.dense(self.shape[0]) for segment in self.segments], axis=1)
 
 
+def coarseness(X: Any) -> Array | None:
+    """How much coarser than float64 the type of every column rounds, of rows or a frame; None of what has no types."""
+    float32 = float(np.finfo(np.float32).eps / np.finfo(np.float64).eps)
+    if isinstance(X, Columns):
+        types = [(str(getattr(getattr(part, "values", ""), "dtype", "")), part.n_columns) for part in X.segments]
+        kinds = [kind for kind, width in types for _ in range(width)]
+    else:
+        kinds = [kind for _, kind in _column_kinds(X)]
+    if not kinds and not hasattr(X, "dtype"):
+        return None
+    is_coarse = np.isin(kinds, ("float32", "float")) if kinds else np.full(X.shape[1], X.dtype == np.float32)
+    return np.where(is_coarse, float32, 1.0)
+
+
 # ---- kinds of columns that are not numbers ---------------------------------------------------------------------------
 
 

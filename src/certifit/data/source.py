@@ -150,12 +150,13 @@ class Source:
     view: which target is read, and which columns have a role.
     stretch_rows: rows of a stretch, a power of two of blocks; None is the default for the number of columns.
     is_local: whether this process reads the rows. is_shared: whether several fits read them, one after the other, so
-    that what one has made of them is kept for the next.
+    that what one has made of them is kept for the next. coarseness: of the columns of a frame (`data/columns.py`).
     """
 
     is_table: bool = False
     is_local: bool = True
     is_shared: bool = False
+    coarseness: Array | None = None
     names: list[str]
     named: bool = False
     target: str = "y"
@@ -295,8 +296,7 @@ class Source:
         keeps_sparse: rows of a table with words are one CSR array; else they are expanded.
         """
         limit_bytes = memory_limit() if limit_bytes is None else limit_bytes
-        stretches = []
-        size = 0
+        stretches, size = [], 0
         for stretch in map(_sparse, self.stretches()) if keeps_sparse else self.stretches():
             stretches.append(stretch)
             entries = getattr(stretch.X, "by_column", stretch.X)
@@ -331,9 +331,10 @@ class Memory(Source):
         weight: Array | None = None,
         names: list[str] | None = None,
         offset: Array | None = None,
+        coarseness: Array | None = None,
     ) -> None:
         self._take(Block(X, y, weight, offset=offset))
-        self.named = names is not None
+        self.coarseness, self.named = coarseness, names is not None
         self.set_names(_plain_names(int(X.shape[1])) if names is None else names)
 
     @staticmethod

@@ -87,7 +87,7 @@ class Wrapped(Source):
         self.inner = inner
         self.names, self.named, self.target, self.view = inner.names, inner.named, inner.target, inner.view
         self.n_features, self.block_rows, self.stretch_rows = inner.n_features, inner.block_rows, inner.stretch_rows
-        self.is_table, self.is_local = inner.is_table, inner.is_local
+        self.is_table, self.is_local, self.coarseness = inner.is_table, inner.is_local, inner.coarseness
 
     def __getattr__(self, name: str) -> Any:
         """Facts of the inner source: n_rows, place, skipped, checksummed, notes."""

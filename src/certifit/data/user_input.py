@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from certifit.data.arrow import ArrowSource, frame_table, is_frame
 from certifit.data.by_column import RowsByColumn
-from certifit.data.columns import Array, Columns, plain_numbers, refuse_kinds
+from certifit.data.columns import Array, Columns, coarseness, plain_numbers, refuse_kinds
 from certifit.data.labels import coded, read_labels, with_codes
 from certifit.data.offsets import checked_offset
 from certifit.data.privacy import cell
@@ -118,10 +118,11 @@ def fit_source(
     if getattr(model, "encoder", None) is not None:
         return _fit_table(model, _table(X), y, sample_weight, (offset, exposure))
     refuse_targets(y)
-    X, y = _checked_pair(model, X, y, y_numeric=True)
+    rows, y = _checked_pair(model, X, y, y_numeric=True)
     y = plain_numbers(y)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
-    return Memory(_core_array(X), y, weight, _names_of(model), checked_offset(offset, exposure, len(y)))
+    row_offset = checked_offset(offset, exposure, len(y))
+    return Memory(_core_array(rows), y, weight, _names_of(model), row_offset, coarseness(X))
 
 
 def refuse_targets(y: Any) -> None:
@@ -200,11 +201,11 @@ def class_source(
     y = None if y is None else read_labels(y)
     if getattr(model, "encoder", None) is not None:
         return _class_table(model, _table(X), y, sample_weight, known, (offset, exposure))
-    X, y = _checked_pair(model, X, y)
+    rows, y = _checked_pair(model, X, y)
     weight = None if sample_weight is None else checked_weight(sample_weight, len(y))
     classes, codes = coded(y, weight, known)
     row_offset = checked_offset(offset, exposure, len(codes))
-    return Memory(_core_array(X, _COUNTS), codes, weight, _names_of(model), row_offset), classes
+    return Memory(_core_array(rows, _COUNTS), codes, weight, _names_of(model), row_offset, coarseness(X)), classes
 
 
 def predict_rows(model: Any, X: Any, offset: Any = None, exposure: Any = None) -> Block:

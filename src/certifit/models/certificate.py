@@ -95,7 +95,8 @@ class Certificate:
 
     def _first_sentence(self) -> str:
         condition = "" if self.literal is None else f"treating {self._relations_in_short()} as exact, "
-        literally = "" if self.literal is None else f" Taken literally, the data allow up to {self.literal:.1e} less."
+        is_known = self.literal is not None and self.literal < 1  # no objective is below 0
+        literally = "" if not is_known else f" Taken literally, the data allow up to {self.literal:.1e} less."
         if not self.holds:
             if self.advice and math.isinf(self.value):
                 return f"NOT certified: {self.advice}"

@@ -7,6 +7,7 @@ every result that comes from a Gram matrix; the twofold sums carry enough bits f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,6 +22,7 @@ PLAIN_CONDITION = 1e3  # condition^2 * 2^-53 * (growth of a sum) stays below 1e-
 FEW_COLUMNS = 48  # up to which a factor is made in one call of the core: LAPACK's calls cost more than its arithmetic
 PLAIN_SHARE = 2.0**-106  # squares about a shift that are a smaller share of those about 0 are beyond float64 sums
 DEPENDENT = 2.0**-46  # a column closer than this, relative, to the span of the others is dependent on them
+NEAR = 1e-6  # a column closer than this, relative, is looked at: how large are the terms of its combination?
 _NONE = np.zeros(0, dtype=np.int64)
 _NONE.flags.writeable = False
 
@@ -90,6 +92,30 @@ class Factor:
         scaled = (right[self.kept].T * u).T
         out[self.kept] = (_solve(self._upper, scaled).T * u).T
         return out
+
+    @one_blas_thread
+    def nearly_related(self, norms: Array, coarseness: Array) -> list[int]:
+        """Columns to set aside, one a relation whose remainder may be rounding of its terms; never the first column.
+
+        |e_j| <= 2^-46 (sum_k |C_jk x_k|^2 + |x_j|^2)^(1/2), a term times its column's coarseness: of a sum of 1 the
+        share that is least has a remainder far above 2^-46 of itself. The column with the largest term is set aside.
+        """
+        upper, places, chosen = self._upper[0], np.arange(len(self.kept)), np.zeros(len(self.kept), dtype=bool)
+        sizes, coarse = (norms * self._units)[self.kept], coarseness[self.kept]
+        is_free = np.ones(len(places), dtype=bool)  # of the columns that are seen to be combinations of others
+        near = NEAR * coarse.max(initial=1.0) * sizes
+        for j in 1 + np.flatnonzero(np.diagonal(upper)[1:] <= near[1:]):
+            left = float(np.linalg.norm(np.append(upper[j, j], upper[:j, j][~is_free[:j]])))
+            before = places[:j][is_free[:j]]
+            multiples, _ = lapack.dtrtrs(upper[np.ix_(before, before)], upper[before, j])
+            terms = np.append(np.abs(multiples), 1.0) * sizes[np.append(before, j)]
+            total = DEPENDENT * float(np.linalg.norm(terms * coarse[np.append(before, j)]))
+            if left > total:
+                continue
+            is_free[j] = False
+            if not (terms[:-1][chosen[before]] > total).any():  # else it is looked at without those chosen
+                chosen[np.append(before, j)[1:][np.argmax(terms[1:])]] = True
+        return [int(k) for k in self.kept[chosen]]
 
     @one_blas_thread
     def solve_pair(self, right: Array, low: Array) -> dd.Pair:
@@ -178,8 +204,11 @@ def plain_factor(system: System) -> Factor | None:
     return Factor(np.arange(size), _NONE, np.zeros((0, size)), np.nan, system.units, (upper, None), condition)
 
 
-def twofold_factor(system: System, order: Array | None = None) -> Factor:
-    """Twofold Cholesky: columns within rounding of the ones before them are set aside. order: theirs, or this one."""
+def twofold_factor(system: System, order: Array | None = None, aside: Sequence[int] = ()) -> Factor:
+    """Twofold Cholesky: columns within rounding of the ones before them are set aside. order: theirs, or this one.
+
+    aside: columns that are set aside whatever is left of them.
+    """
     if system.low is None:
         raise ValueError("a twofold factor needs twofold sums")
     order = np.arange(len(system.units)) if order is None else order
@@ -188,6 +217,7 @@ def twofold_factor(system: System, order: Array | None = None) -> Factor:
     low = np.ascontiguousarray(system.low[ordered] * units[:, None] * units[None, :])
     with np.errstate(over="ignore"):  # what is infinite is dependent
         floor = (DEPENDENT * system.norms[order] * units) ** 2
+    floor[np.isin(order, aside)] = np.inf
     kept_list, _, (upper, upper_low) = core.twofold_cholesky(scaled, low, np.ascontiguousarray(floor), n_threads())
     kept = np.asarray(kept_list, dtype=np.int64)
     dependent = np.setdiff1d(np.arange(len(units)), kept)

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import fdtrc
 
-from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment
+from certifit.data.columns import Array, Codes, Columns, Csr, Dense, Segment, coarseness
 from certifit.data.source import Block, Source
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
@@ -31,6 +32,10 @@ PLAIN_BITS = 24  # coefficients with so few bits are tried first: relations made
 SMALLEST_TERM = 2.0**-40  # smallest coefficient of a relation between columns of size 1
 FEW_NUMBERS = 600  # most entries of rows that are combined in exact arithmetic
 LARGEST_DENOMINATOR = 1000
+MOST_ROUNDINGS = (
+    8  # of a relation, in every row: |sum_k c_k x_ik| relative to sum_k u_k |c_k x_ik| (Oettli, Prager 1964)
+)
+RARE = 1e-6  # the chance below which remainders that explain the target are not rounding
 MOST_LEVELS = 3  # remainders, remainders of remainders, and of those
 PIECE = 4096  # rows whose magnitudes are found at a time
 
@@ -40,7 +45,9 @@ class Remainders:
     """e = x~_j - sum_k times_jk x~_k - constant_j for columns x~ = x scale: one line per column that is set aside.
 
     largest: the largest |e| over rows of positive weight; roundings: the largest |e_i|, in units of the rounding of
-    the entries it is made of; norm: root of sum_i w_i e_i^2, w times weight_scale; size: that over the column's own.
+    the entries it is made of, infinite where these are whole numbers, which have none; coarseness: how much coarser
+    than float64 the type of a column rounds; norm: root of sum_i w_i e_i^2, w times weight_scale; size: that over the
+    column's own.
     """
 
     n_columns: int
@@ -53,6 +60,7 @@ class Remainders:
     roundings: Array
     norm: Array
     size: Array
+    coarseness: Array
     n_rows: int = 0
 
     @property
@@ -63,17 +71,39 @@ class Remainders:
     @property
     def is_rounding(self) -> Array:
         """Columns that differ from a combination of the others by no more than the rounding of their entries."""
-        terms = np.count_nonzero(self.times[0], axis=1) + (self.constants[0] != 0)
-        return np.asarray(~self.is_exact & (self.roundings <= terms + 1))
+        return np.asarray(~self.is_exact & (self.roundings <= MOST_ROUNDINGS))
 
     @property
     def is_apart(self) -> Array:
         """Columns that are near the span of the others, but no combination of them."""
         return ~self.is_exact & ~self.is_rounding
 
+    @property
+    def smallest(self) -> Array:
+        """The smallest coefficient of every line that is not taken for rounding, between columns of size 1."""
+        is_term = np.abs(self.times[0]) >= SMALLEST_TERM * self.coarseness
+        is_term[np.arange(len(self.columns)), self.columns] = True
+        return np.asarray(SMALLEST_TERM * np.where(is_term, self.coarseness, 1.0).max(axis=1))
+
     def basis(self) -> LiteralBasis:
         """The columns kept, and the remainders that are not 0, as a map of rows."""
         return LiteralBasis(self)
+
+    def share_of(self, weights: Array) -> float:
+        """At most the root of sum_i w_i q_i^2, for q what weights of the scaled columns make of the remainders."""
+        return float(self.norm @ np.abs(weights[self.columns]))
+
+    def trusted(self, squares: float, gain: float, freedom: int) -> Remainders:
+        """These, or none of them as rounding where the target follows them: what rounding gains has F(live, freedom).
+
+        squares: of the residuals without the remainders; gain: by how much less they are with them. Roundings of real
+        columns are functions of these, and explain a percent of what a fit leaves however many rows there are: the
+        target follows what explains more than it leaves.
+        """
+        live, left = int((~self.is_exact).sum()), max(squares - gain, np.finfo(float).tiny)
+        if freedom < 1 or gain < left or fdtrc(live, freedom, gain / left * freedom / live) >= RARE:
+            return self
+        return replace(self, roundings=np.full(len(self.columns), np.inf))
 
     def rounding_as_exact(self) -> Remainders:
         """The same with remainders that are rounding taken for 0."""
@@ -305,20 +335,52 @@ def literal_columns(source: Source, remainders: Remainders, fit_intercept: bool)
 
 
 def column_remainders(source: Source, fit_intercept: bool) -> Remainders | None:
-    """Remainders of the redundant columns of a source, from a factor of its own; None where there is none."""
+    """Remainders of the redundant columns of a source, from sums of its own; None where there is none."""
     sums = gram(source, fit_intercept, twofold=True)
-    factor = column_factor(sums, fit_intercept)
-    return remainders(source, factor, sums.scaling, fit_intercept) if len(factor.dependent) else None
+    return related_factor(source, column_system(sums, fit_intercept), sums.scaling, fit_intercept)[1]
+
+
+def related_factor(
+    source: Source, system: System, scaling: Scaling, fit_intercept: bool
+) -> tuple[Factor, Remainders | None]:
+    """A factor that sets one column of every relation aside, and what is left of these; None where there is none.
+
+    Relations are sought where remainders are small beside the terms of a combination, and are those whose remainders
+    are rounding of them in every row: powers of a column have large terms too. The columns of others are kept.
+    """
+    offset, coarse, aside = int(fit_intercept), coarseness_of(source), list[int]()
+    factor, found = twofold_factor(system), None
+    while more := factor.nearly_related(system.norms, np.append(np.ones(offset), coarse)):
+        aside += more
+        factor = twofold_factor(system, aside=aside)
+    if len(factor.dependent):
+        found = remainders(source, factor, scaling, fit_intercept)
+        apart = found.columns[found.is_apart] + offset
+        if np.isin(aside, apart).any():
+            factor = twofold_factor(system, aside=[k for k in aside if k not in apart])
+            found = remainders(source, factor, scaling, fit_intercept) if len(factor.dependent) else None
+    return factor, found
+
+
+def coarseness_of(source: Source) -> Array:
+    """How much coarser the type of every column rounds than float64 does."""
+    known = coarseness(source.unkept().first_block().X) if source.coarseness is None else source.coarseness
+    return np.ones(source.n_features) if known is None else known
 
 
 def column_factor(sums: Gram, fit_intercept: bool, near: float = 1.0) -> Factor:
     """Factor of the columns (1, x scale - shift), or of x scale. near: times as far are columns set aside."""
+    return twofold_factor(column_system(sums, fit_intercept, near))
+
+
+def column_system(sums: Gram, fit_intercept: bool, near: float = 1.0) -> System:
+    """Products of the columns (1, x scale - shift), or of x scale."""
     d = sums.n_columns
     order = np.concatenate([[d], np.arange(d)])[1 - int(fit_intercept) :]
     norms = np.concatenate([[np.sqrt(sums.sum_weight)], sums.norms])[1 - int(fit_intercept) :]
     places = np.ix_(order, order)
     low = None if sums.low is None else sums.low[places]
-    return twofold_factor(System.of(sums.sums[places], low, np.zeros(len(order)), near * norms))
+    return System.of(sums.sums[places], low, np.zeros(len(order)), near * norms)
 
 
 def remainders(source: Source, factor: Factor, scaling: Scaling, fit_intercept: bool) -> Remainders:
@@ -334,7 +396,8 @@ def remainders(source: Source, factor: Factor, scaling: Scaling, fit_intercept: 
     times = (np.zeros((m, d)), np.zeros((m, d)))
     times[0][:, kept], times[1][:, kept] = relations
     none = np.zeros(m)
-    refined = Remainders(d, columns, scaling.scale, scaling.weight_scale, times, constants, none, none, none, none)
+    units = (scaling.scale, scaling.weight_scale)
+    refined = Remainders(d, columns, *units, times, constants, none, none, none, none, coarseness_of(source))
     best = _measured(source, _plain(source, refined, fit_intercept))
     for other in (_float64(refined), refined):
         apart = best.is_apart
@@ -515,44 +578,51 @@ def _unshifted(factor: Factor, scaling: Scaling, fit_intercept: bool) -> tuple[d
 
 def _plain(source: Source, refined: Remainders, fit_intercept: bool) -> Remainders:
     """The same with coefficients of few bits, and the constant that the first row tells."""
-    times = _few_bits(refined.times[0])
+    times = _few_bits(refined.times[0], refined.smallest[:, None])
     pair, nothing = (times, np.zeros_like(times)), np.zeros(len(times))
     plain = replace(refined, times=pair, constants=(nothing, nothing.copy()))
     if not fit_intercept:
         return plain
     row = counted(source.first_block()).part(0, 1).X
     constants = np.array([_remainder(row, plain, i)[0] for i in range(len(times))])
-    constants[~(np.abs(constants) >= SMALLEST_TERM)] = 0.0  # rounding of the row's entries, or not finite
+    constants[~(np.abs(constants) >= refined.smallest)] = 0.0  # rounding of the row's entries, or not finite
     return replace(plain, constants=(constants, nothing.copy()))
 
 
-def _few_bits(numbers: Array) -> Array:
-    grid = np.maximum(np.ldexp(1.0, np.frexp(numbers)[1] - PLAIN_BITS), SMALLEST_TERM)
+def _few_bits(numbers: Array, smallest: Array | float = SMALLEST_TERM) -> Array:
+    grid = np.maximum(np.ldexp(1.0, np.frexp(numbers)[1] - PLAIN_BITS), smallest)
     return np.asarray(np.round(numbers / grid) * grid)
 
 
 def _float64(refined: Remainders) -> Remainders:
     """The same with coefficients in float64, those of terms that are nothing left out."""
 
-    def rounded(numbers: Array) -> dd.Pair:
-        return np.where(np.abs(numbers) < SMALLEST_TERM, 0.0, numbers), np.zeros_like(numbers)
+    def rounded(numbers: Array, smallest: Array) -> dd.Pair:
+        return np.where(np.abs(numbers) < smallest, 0.0, numbers), np.zeros_like(numbers)
 
-    return replace(refined, times=rounded(refined.times[0]), constants=rounded(refined.constants[0]))
+    times, constants = refined.times[0], refined.constants[0]
+    smallest = refined.smallest
+    return replace(refined, times=rounded(times, smallest[:, None]), constants=rounded(constants, smallest))
 
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Largest remainders, largest in units of rounding, weighted squares of remainders and of their columns."""
+    """Largest remainders, largest in units of rounding, weighted squares of remainders and of their columns.
+
+    is_whole: the remainders of columns that are all whole numbers with no rounding.
+    """
 
     largest: Array
     roundings: Array
     squares: Array
     total: Array
+    is_whole: Array
     n_rows: int
 
     def __add__(self, other: _Sizes) -> _Sizes:
         largest = np.maximum(self.largest, other.largest), np.maximum(self.roundings, other.roundings)
-        return _Sizes(*largest, self.squares + other.squares, self.total + other.total, self.n_rows + other.n_rows)
+        sums = self.squares + other.squares, self.total + other.total, self.is_whole & other.is_whole
+        return _Sizes(*largest, *sums, self.n_rows + other.n_rows)
 
 
 def _measured(source: Source, remainders: Remainders) -> Remainders:
@@ -560,14 +630,17 @@ def _measured(source: Source, remainders: Remainders) -> Remainders:
     sizes: _Sizes = source.reduce(partial(_sizes, remainders=remainders))
     with np.errstate(divide="ignore", invalid="ignore"):
         norm, size = np.sqrt(sizes.squares), np.nan_to_num(np.sqrt(sizes.squares / sizes.total))
-    sized = replace(remainders, largest=sizes.largest, roundings=sizes.roundings, norm=norm, size=size)
+    # With small fractions as coefficients what is left of whole numbers is no less than one of these, or nothing.
+    is_left = sizes.is_whole & (sizes.largest * LARGEST_DENOMINATOR >= remainders.scale[remainders.columns])
+    roundings = np.where(is_left, np.inf, sizes.roundings)
+    sized = replace(remainders, largest=sizes.largest, roundings=roundings, norm=norm, size=size)
     return replace(sized, n_rows=sizes.n_rows)
 
 
 def _sizes(stretch: Block, remainders: Remainders) -> _Sizes:
     stretch = counted(stretch)
     m = len(remainders.columns)
-    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), stretch.n_rows)
+    sizes = _Sizes(np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), np.ones(m, dtype=bool), stretch.n_rows)
     weight = 1.0 if stretch.weight is None else stretch.weight * remainders.weight_scale
     for i, j in enumerate(remainders.columns):
         e = _remainder(stretch.X, remainders, i)
@@ -577,12 +650,19 @@ def _sizes(stretch: Block, remainders: Remainders) -> _Sizes:
         sizes.largest[i] = np.abs(e).max()
         sizes.squares[i] = np.sum(weight * e**2)
         sizes.total[i] = np.sum(weight * (_column(stretch.X, int(j)) * remainders.scale[j]) ** 2)
+        terms = np.append(np.flatnonzero(np.abs(remainders.times[0][i]) >= SMALLEST_TERM), j)
+        sizes.is_whole[i] = all(_is_whole(_column(stretch.X, k), remainders.coarseness[k]) for k in terms.tolist())
         for begin in range(0, len(e), PIECE):
             piece = np.abs(e[begin : begin + PIECE])
             if piece.any():
                 size = _magnitude(stretch.part(begin, begin + PIECE).X, remainders, i)
                 sizes.roundings[i] = max(sizes.roundings[i], _ratio(piece, UNIT * size))
     return sizes
+
+
+def _is_whole(column: Array, coarseness: float) -> bool:
+    """Whether a column is of whole numbers that its type holds exactly."""
+    return bool((np.abs(column) * UNIT * coarseness < 1).all() and (column == np.rint(column)).all())
 
 
 def _ratio(numbers: Array, units: Array) -> float:
@@ -614,10 +694,10 @@ def _remainder(X: Any, r: Remainders, i: int) -> Array:
 
 
 def _magnitude(X: Any, r: Remainders, i: int) -> Array:
-    """|x_j| + sum_k |times_k x_k| + |constant|, scaled: what the rounding of a row's entries is relative to."""
+    """u_j |x_j| + sum_k u_k |times_k x_k| + |constant|, scaled: what the rounding of a row's entries is relative to."""
     j = int(r.columns[i])
-    times = np.abs(r.times[0][i]) * r.scale
-    out = np.abs(_column(X, j) * r.scale[j]) + abs(r.constants[0][i])
+    times = np.abs(r.times[0][i]) * r.scale * r.coarseness
+    out = np.abs(_column(X, j) * r.scale[j]) * r.coarseness[j] + abs(r.constants[0][i])
     places = np.flatnonzero(times)
     if sp.issparse(X):
         return np.asarray(out + abs(X.astype(np.float64)) @ times)

@@ -62,7 +62,7 @@ def plain(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def numbers_together(table: pa.Table | pa.RecordBatch | PickedTable, names: list[str]) -> Array | None:
     """Columns of numbers as one array, rows x columns, which takes little time per column.
 
-    None where they are few, rows are many, a column has gaps or is not of numbers.
+    None where they are few, rows are many, a column has gaps, is not of numbers, or is float32, a type that is kept.
     """
     if len(names) < _TOGETHER or table.num_rows > FEW_ROWS:
         return None
@@ -73,6 +73,8 @@ def numbers_together(table: pa.Table | pa.RecordBatch | PickedTable, names: list
     table = table if table.schema.names == names else table.select(names)
     batches = [table] if isinstance(table, pa.RecordBatch) else table.to_batches()
     batch = batches[0] if len(batches) == 1 else table.combine_chunks().to_batches()[0]
+    if pa.float32() in batch.schema.types:
+        return None
     try:
         every = np.asarray(batch.to_tensor(null_to_nan=True), dtype=np.float64)
         values = every if keep is None else every[keep]

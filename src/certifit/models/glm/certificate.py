@@ -111,7 +111,7 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
     if gap is not None and gap.relative < bound.relative:
         return _of_proof(task, state, Proof(gap, bound.condition), DUALITY, tolerance)
     near = bound.related
-    literal = None if near is None or near.is_exact else min(_literal(task, state, near, bound), bound.most)
+    literal = None if near is None or near.is_exact else _literal(task, state, near, bound)
     value, is_exact_fit, rounding = bound.relative, bound.base.is_exact_fit, bound.rounding
     if literal is not None and near is not None and (near.is_apart or literal <= max(tolerance, value)):
         value, literal = literal, None
@@ -121,8 +121,7 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
         # No objective is below 0, whatever the weights: where the value is of the columns kept, literal is of them all.
         value, literal = min(value if literal is None else literal, EXACT_FIT), None
     is_settled = bound.is_local or bound.is_far or is_separated
-    # A price of treating columns as exact that is known in float64 needs no more digits.
-    asks = bound.is_tilted or not value <= tolerance or (literal is not None and not literal < bound.most)
+    asks = bound.is_tilted or not value <= tolerance
     if asks and not is_settled:
         long = long_proof(task, state, tolerance)
         if long is not None and (literal is None or not value <= tolerance or long.relative <= tolerance):
@@ -149,7 +148,7 @@ def certify(task: GlmOrSoftmaxTask, state: GlmState, tolerance: float) -> GlmCer
         condition=float(f"{bound.condition:.6g}"),
         dependent=dependent,
         names=tuple(["intercept"] * int(task.fit_intercept) + list(task.source.names)),
-        literal=literal,
+        literal=None if literal is None else min(literal, bound.most),
         fault="" if value <= tolerance else _fault(task, value, near, separated, bound),
         is_local=bound.is_local,
         separation=separated,
@@ -230,8 +229,8 @@ def bound_at(
     assert at.hessian is not None
     if weak.any():
         curvature = Curvature(at.hessian)
-    if curvature.n_flat:
-        near_copies = related(task, at.hessian, ((task.l2 > 0) & ~weak)[:-1])
+    if curvature.n_flat or curvature.condition > FIRM:
+        near_copies = related(task, ((task.l2 > 0) & ~weak)[:-1], at.hessian)
     if near_copies is not None:
         rows = near_copies.kept(task.shape[0])
         curvature = Curvature(_of_rows(task, at.hessian, rows))

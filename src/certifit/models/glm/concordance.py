@@ -23,7 +23,7 @@ from certifit.models.glm.task import GlmTask
 from certifit.statistics.factor import DEPENDENT, FLAT, Curvature
 from certifit.statistics.gram import gram
 from certifit.statistics.loss_sums import At, scores_of
-from certifit.statistics.remainders import Remainders, SomeColumns, column_factor, column_remainders, remainders
+from certifit.statistics.remainders import Remainders, column_factor, remainders
 from certifit.statistics.residual import TINY
 
 LEAST_SIZE = float(np.sqrt(TINY))  # its square is no less than TINY
@@ -192,20 +192,18 @@ class Related:
         )
 
 
-def related(task: GlmOrSoftmaxTask, hessian: Array, firm: Array) -> Related | None:
+def related(task: GlmOrSoftmaxTask, firm: Array, hessian: Array | None = None) -> Related | None:
     """Columns that are nearly combinations of others without a penalty that counts; None where there are none.
 
     Those that differ from one by more than rounding are looked for where a Hessian is flat without the others.
     """
-    source, free = task.source, np.flatnonzero(~firm)
-    if not len(free):
+    free, columns = np.flatnonzero(~firm), task.columns_of(firm)
+    if columns is None:
         return None
-    if len(free) < len(firm):
-        source = source.through(SomeColumns(free))
-    found = column_remainders(source, task.fit_intercept)
+    source, found = columns.source, columns.remainders
     kept = np.delete(np.arange(task.shape[0]), [] if found is None else free[found.columns])
     places = np.arange(task.size).reshape(task.shape)[kept].ravel()
-    if Curvature(hessian[np.ix_(places, places)]).n_flat:
+    if hessian is not None and Curvature(hessian[np.ix_(places, places)]).n_flat:
         sums = gram(source, task.fit_intercept, twofold=True)
         factor = column_factor(sums, task.fit_intercept, NEAR / DEPENDENT)
         if len(factor.dependent):

@@ -26,7 +26,7 @@ def solved_by_remainders(task: GlmOrSoftmaxTask, state: GlmState, max_iter: int)
         return None
     point = task.from_user_units(np.atleast_2d(state.coef), np.atleast_1d(state.intercept))
     hessian = point_of(task, point, hessian=True).at.hessian
-    near = None if hessian is None else related(task, hessian, np.zeros(task.source.n_features, dtype=bool))
+    near = None if hessian is None else related(task, np.zeros(task.source.n_features, dtype=bool), hessian)
     if near is None or not near.is_apart:
         return None
     rows = literal_columns(task.source, near.found.rounding_as_exact(), task.fit_intercept)

@@ -16,15 +16,21 @@ from typing import Generic, cast
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.source import Memory
 from certifit.minimise.gradient_descent import GradientDescent
 from certifit.minimise.minimum import SOLVERS, solver_of
 from certifit.minimise.problem import Problem, Run, Solver, Stop
 from certifit.models.glm import l1_solver, newton, softmax_solver, user_penalty
-from certifit.models.glm.softmax_task import SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.concordance import Related, related
+from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, SoftmaxTask, SoftmaxWeights
+from certifit.models.glm.some_columns import like
 from certifit.models.glm.task import GlmTask, ScoreTask, StateT
 from certifit.models.least_squares.normal_equations import Weights
+from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.start import AUTO
-from certifit.statistics.factor import Curvature
+from certifit.statistics.factor import Curvature, plain_factor
+from certifit.statistics.gram import gram
+from certifit.statistics.remainders import SomeColumns, column_system
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
 MOST_ENTRIES = 1500  # the same of several scores, whose Hessian has a part for every pair of them
@@ -207,6 +213,40 @@ def solve(
 
 
 def _own(task: ScoreTask[StateT], stop: Stop) -> Run[StateT]:
+    """On the columns that are no combinations of others; of all weights that say the same the shortest."""
+    near = _relations(task)
+    if near is None:
+        return _over_all(task, stop)
+    kept = np.setdiff1d(np.arange(task.source.n_features), near.columns[~near.found.is_apart])
+    small = like(cast("GlmTask", task), task.source.through(SomeColumns(kept)), kept, task.strengths.alpha)
+    run = _over_all(cast("ScoreTask[StateT]", small), stop)
+    coef, intercept = np.zeros((task.n_scores, task.source.n_features)), np.atleast_1d(run.state.intercept)
+    coef[:, kept] = np.atleast_2d(run.state.coef)
+    plain = task.state_of(coef, intercept)
+    free, columns = task.l2[:-1] == 0, task.columns_of(task.l2[:-1] > 0)
+    if columns is None or near.is_apart:
+        return replace(run, state=plain)
+    short = [smallest_norm(columns, Weights(w[free], float(b))) for w, b in zip(coef, intercept, strict=True)]
+    coef = coef.copy()
+    coef[:, free] = [one.coef for one in short]
+    moved = near.found.largest / near.found.scale[near.found.columns] @ np.abs(coef[:, near.columns]).max(axis=0)
+    state = task.state_of(coef, np.array([one.intercept for one in short]))
+    return replace(run, state=state if moved <= newton.GAP_SHARE * stop.tol else plain)
+
+
+def _relations(task: ScoreTask[StateT]) -> Related | None:
+    """Columns without a penalty that are combinations of others; a relation of all rows is one of the first."""
+    firm = task.l2[:-1] > 0
+    if firm.all() or task.size > MOST_COLUMNS:
+        return None
+    first = Memory.of(task.source.through(SomeColumns(np.flatnonzero(~firm))).first_block())
+    if plain_factor(column_system(gram(first, task.fit_intercept), task.fit_intercept)) is not None:
+        return None
+    near = related(cast("GlmOrSoftmaxTask", task), firm)
+    return None if near is None or near.found.is_apart.all() else near
+
+
+def _over_all(task: ScoreTask[StateT], stop: Stop) -> Run[StateT]:
     run: Run[SoftmaxWeights] | Run[Weights]
     if isinstance(task, SoftmaxTask):
         run = softmax_solver.solve(task, stop.tol, stop.max_iter, stop.step_tol)

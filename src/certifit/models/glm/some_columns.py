@@ -29,7 +29,7 @@ class SomeColumns(Generic[TaskT]):
         """The task on some columns, in the units of the whole, with an alpha."""
         block = self._block(columns)
         names = [self.task.source.names[j] for j in columns]
-        return _like(self.task, Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
+        return like(self.task, Memory(block.X, block.y, block.weight, names, block.offset), columns, alpha)
 
     def sparse(self, columns: Array, alpha: float) -> tuple[GlmTask, sp.csc_array, Block] | None:
         """The units of `taken`, the columns by column and what is beside them; None where rows are not sparse.
@@ -39,7 +39,7 @@ class SomeColumns(Generic[TaskT]):
         if self._by_column is None or not isinstance(self.task, GlmTask):
             return None
         X = self._by_column[:, columns]
-        return _like(self.task, self.task.source, columns, alpha), X, self._only_run
+        return like(self.task, self.task.source, columns, alpha), X, self._only_run
 
     def _block(self, columns: Array) -> Block:
         if self._by_column is not None:
@@ -61,7 +61,7 @@ class SomeColumns(Generic[TaskT]):
         return None
 
 
-def _like(task: TaskT, source: Source, columns: Array, alpha: float) -> TaskT:
+def like(task: TaskT, source: Source, columns: Array, alpha: float) -> TaskT:
     """The task on some columns of its rows, which are those of the source."""
     small = type(task).__new__(type(task))
     small.source, small.fit_intercept = source, task.fit_intercept

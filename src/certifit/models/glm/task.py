@@ -34,6 +34,7 @@ from certifit.statistics.glm_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums
+from certifit.statistics.remainders import SomeColumns
 
 if TYPE_CHECKING:
     from certifit.models.glm.softmax_task import SoftmaxWeights
@@ -237,6 +238,14 @@ class ScoreTask(ABC, Generic[StateT]):
     def columns(self) -> LeastSquares:
         """The columns as least squares sees them: which are combinations of others, and of which."""
         return LeastSquares(self.source, 0.0, self.fit_intercept)
+
+    def columns_of(self, firm: Array) -> LeastSquares | None:
+        """The columns without a penalty that counts as least squares sees them; None where all have one."""
+        free = np.flatnonzero(~firm)
+        if len(free) == len(firm):
+            return self.columns
+        rows = self.source.through(SomeColumns(free))
+        return LeastSquares(rows, 0.0, self.fit_intercept) if len(free) else None
 
     @property
     def row_units(self) -> tuple[Array, Array, bool]:

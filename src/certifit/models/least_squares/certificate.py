@@ -21,6 +21,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.task import LeastSquares, LiteralSystem
 from certifit.runtime import core, one_blas_thread
 from certifit.statistics.factor import product_above_0
+from certifit.statistics.remainders import MOST_ROUNDINGS
 from certifit.statistics.residual import LEAST_SQUARES, MATRIX_ERROR, TINY, Residual, is_exact_fit, twofold_unit
 
 UNIT = 2.0**-53
@@ -154,7 +155,7 @@ def _excess(
         return _excess_over_all(task, task.literal, state, objective)
     everything = _excess_over_all(task, task.literal, state, objective)
     # |r|^2 - |r + q|^2 <= 2 |r'q| for what the remainders make of the state, and q moves the root of the excess.
-    product, size = (objective, np.sqrt(objective)) if task.literal is None else _remainder_share(task, state)
+    product, size = _remainder_share(task, state, weights, objective)
     bound = (np.sqrt(excess.bound) + size) ** 2 + 2 * product
     return _Excess(excess.computed, min(float(bound), objective), max(everything.bound, min(float(bound), objective)))
 
@@ -168,9 +169,13 @@ def _excess_over_all(task: LeastSquares, system: LiteralSystem | None, state: We
     return _Excess(min(computed, bound), bound)
 
 
-def _remainder_share(task: LeastSquares, state: Weights) -> tuple[float, float]:
+def _remainder_share(task: LeastSquares, state: Weights, weights: Array, objective: float) -> tuple[float, float]:
+    """Bounds on |r'q| and |q|."""
     system = task.literal
-    assert system is not None
+    if system is None:
+        assert task.remainders is not None
+        size = task.remainders.share_of(weights)
+        return np.sqrt(objective) * size, size
     product, size = system.remainder_share(system.at(state), state)
     return task.in_own_units(product, system), float(np.sqrt(task.in_own_units(size * size, system)))
 
@@ -229,9 +234,8 @@ def _digits(task: LeastSquares, scaled: tuple[Array, float], residual: Residual,
     if task.alpha > 0:
         slope[offset:] += task.penalty_error * task.penalty * np.abs(weights)
     norms = np.concatenate([np.zeros(offset), task.gram.norms])
-    remainders, relations = task.remainders, 0.0
-    if remainders is not None:  # what the state's weights make of relations that were treated as exact
-        relations = float(remainders.norm @ np.abs(weights[remainders.columns]))
+    remainders = task.remainders
+    relations = 0.0 if remainders is None else remainders.share_of(weights)  # those that were treated as exact
     digits: Array = core.proven_digits(
         estimate,
         task.factor.inverse,
@@ -278,7 +282,8 @@ def relations(task: LeastSquares) -> tuple[str, ...]:
     names, scale = task.source.names, task.gram.scaling.scale
     out: list[tuple[bool, str]] = []
     for i, j in enumerate(remainders.columns[:MOST_RELATIONS]):
-        least = NOISE if remainders.is_exact[i] else NO_TERM
+        rounded = MOST_ROUNDINGS * UNIT * remainders.coarseness.max()
+        least = NOISE if remainders.is_exact[i] else max(NO_TERM, rounded)
         places = np.flatnonzero(np.abs(remainders.times[0][i]) > least)
         terms = [(names[k], remainders.times[0][i, k] * scale[k] / scale[j]) for k in places]
         constant = remainders.constants[0][i]

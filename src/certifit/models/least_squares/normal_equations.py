@@ -254,6 +254,9 @@ class NormalEquations(GramUnits):
         if self.gram.low is None:
             self.gram = self._resum()
             self.forget()
+        return self._twofold_factor()
+
+    def _twofold_factor(self) -> Factor:
         return twofold_factor(self._system())
 
     def forget(self) -> None:

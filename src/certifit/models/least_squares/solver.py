@@ -31,7 +31,20 @@ def solve(task: LeastSquares | DualLeastSquares) -> Run[Weights]:
     if isinstance(task, DualLeastSquares):
         return _solve_rows(task)
     run = _solve_columns(task)
-    return run if task.remainders is None else replace(run, state=_over_all_weights(task, task.remainders, run.state))
+    if task.remainders is None:
+        return run
+    if _is_blurred(task, task.remainders, run.state):
+        run = _solve_columns(task, is_shortest=False)
+    return replace(run, state=_over_all_weights(task, task.remainders, run.state))
+
+
+def _is_blurred(task: LeastSquares, remainders: Remainders, state: Weights) -> bool:
+    """Whether the shortest weights make more of relations that hold but for rounding than the fit can bear."""
+    size, at = remainders.share_of(task.to_scaled(state)[0]), task.residual_at(state)
+    if size * (size + 2 * np.sqrt(at.squares)) <= HELD * at.squares:
+        return False
+    plain = _solve_columns(task, is_shortest=False).state
+    return abs(at.squares - task.residual_at(plain).squares) > HELD * at.squares
 
 
 def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights) -> Weights:
@@ -62,12 +75,12 @@ def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights
     return best
 
 
-def _solve_columns(task: LeastSquares) -> Run[Weights]:
+def _solve_columns(task: LeastSquares, is_shortest: bool = True) -> Run[Weights]:
     steps = Steps(first=1)
     factor, right = task.factor, task.right_hand_side()
     solution = factor.solve(right)
     state = task.from_solution(solution)
-    if len(factor.dependent):
+    if len(factor.dependent) and is_shortest:
         state = smallest_norm(task, state)
         solution = task.to_solution(state)
     previous = np.inf

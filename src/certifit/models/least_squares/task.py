@@ -30,8 +30,8 @@ from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, product_above_0, twofold_factor
 from certifit.statistics.gram import Gram, Scaling, gram, scaled_weights
 from certifit.statistics.moments import column_spreads
-from certifit.statistics.remainders import LiteralBasis, Remainders, column_factor, literal_columns, remainders
-from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, residual, twofold_unit
+from certifit.statistics.remainders import LiteralBasis, Remainders, column_system, literal_columns, related_factor
+from certifit.statistics.residual import MATRIX_ERROR, UNIT, Residual, is_exact_fit, residual, twofold_unit
 
 
 @dataclass(frozen=True)
@@ -280,6 +280,8 @@ FAINT_SHARE = 2.0**-40  # of a column's squares: squares about its mean below it
 class LeastSquares(NormalEquations):
     """The task of rows that are at least as many as columns. alpha None means 1 / sum of weights."""
 
+    _remainders: Remainders | None = None
+
     def __init__(self, source: Source, alpha: float | None, fit_intercept: bool, standardize: bool = False) -> None:
         self.source = source
         self._last: tuple[Weights, Residual] | None = None  # of a pass
@@ -361,19 +363,32 @@ class LeastSquares(NormalEquations):
         inverse = self.factor.inverse
         return core.raw_inverse(inverse, self.gram.scaling.shift) if self.fit_intercept else inverse
 
+    def _twofold_factor(self) -> Factor:
+        factor, found = related_factor(self.source, self._system(), self.gram.scaling, self.fit_intercept)
+        if found is not None and self.alpha > 0:  # the relations whatever the penalty
+            system = column_system(self.gram, self.fit_intercept)
+            found = related_factor(self.source, system, self.gram.scaling, self.fit_intercept)[1] or found
+        self._remainders = found
+        return factor
+
     @cached_property
     def remainders(self) -> Remainders | None:
         """What is left of the redundant columns, whatever the penalty; None where there are none."""
-        if not len(self.factor.dependent):
-            return None
-        free = self.factor if self.alpha == 0 else column_factor(self.gram, self.fit_intercept)
-        factor = free if len(free.dependent) else self.factor
-        return remainders(self.source, factor, self.gram.scaling, self.fit_intercept)
+        left, system = self._remainders, self.literal
+        if left is None or system is None or self.alpha > 0 or not left.is_rounding.any():
+            return left
+        state = self.from_solution(self.factor.solve(self.right_hand_side()))
+        at, slope = system.at(state), self.gradient(self.residual_at(state))
+        within = self.in_own_units(at.at.squares, system) - float(slope @ self.factor.solve(slope))
+        gain = self.in_own_units(float(at.gradient @ at.step), system) - float(slope @ self.factor.solve(slope))
+        if is_exact_fit(within, self.null_objective()):  # what is left is rounding too
+            return left
+        return left.trusted(within, gain, self.gram.n_rows - len(self.factor.kept) - len(system.basis.live))
 
     @cached_property
     def literal(self) -> LiteralSystem | None:
         """The system over all weights, with every column that differs from a combination of others as itself."""
-        return None if self.remainders is None else self._in_basis(self.remainders)
+        return None if self._remainders is None else self._in_basis(self._remainders)
 
     @cached_property
     def restricted(self) -> LiteralSystem | None:
