@@ -32,9 +32,7 @@ PLAIN_BITS = 24  # coefficients with so few bits are tried first: relations made
 SMALLEST_TERM = 2.0**-40  # smallest coefficient of a relation between columns of size 1
 FEW_NUMBERS = 600  # most entries of rows that are combined in exact arithmetic
 LARGEST_DENOMINATOR = 1000
-MOST_ROUNDINGS = (
-    8  # of a relation, in every row: |sum_k c_k x_ik| relative to sum_k u_k |c_k x_ik| (Oettli, Prager 1964)
-)
+MOST_ROUNDINGS = 8  # of a relation, in every row: |sum_k c_k x_ik| over sum_k u_k |c_k x_ik| (Oettli, Prager 1964)
 RARE = 1e-6  # the chance below which remainders that explain the target are not rounding
 MOST_LEVELS = 3  # remainders, remainders of remainders, and of those
 PIECE = 4096  # rows whose magnitudes are found at a time
@@ -600,9 +598,8 @@ def _float64(refined: Remainders) -> Remainders:
     def rounded(numbers: Array, smallest: Array) -> dd.Pair:
         return np.where(np.abs(numbers) < smallest, 0.0, numbers), np.zeros_like(numbers)
 
-    times, constants = refined.times[0], refined.constants[0]
-    smallest = refined.smallest
-    return replace(refined, times=rounded(times, smallest[:, None]), constants=rounded(constants, smallest))
+    times, least = rounded(refined.times[0], refined.smallest[:, None]), refined.smallest
+    return replace(refined, times=times, constants=rounded(refined.constants[0], least))
 
 
 @dataclass(frozen=True)

@@ -251,12 +251,16 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
                 self._keep_weights(state)
                 super()._prove(task, run)
         is_free = isinstance(task, GlmTask) and task.strengths.alpha == 0
-        if self.certificate_.dependent and is_free:  # many weights are best: the smallest are taken
+        proven = self.certificate_
+        if proven.dependent and is_free:  # many weights are best: the smallest are taken, unless they blur the scores
             with np.errstate(over="ignore", invalid="ignore"):  # scores in units of the target may leave float64
                 smallest = smallest_norm(task.columns, self._weights())
             if np.isfinite(smallest.coef).all() and np.isfinite(smallest.intercept):
                 self._keep_weights(smallest)
                 super()._prove(task, run)
+                if proven.holds and not self.certificate_.holds:
+                    self._keep_weights(run.state)
+                    self.certificate_ = proven
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
         self.inference_ = self._inferred(task, self._state())
 

@@ -26,7 +26,6 @@ from certifit.models.glm.softmax_task import GlmOrSoftmaxTask, SoftmaxTask, Soft
 from certifit.models.glm.some_columns import like
 from certifit.models.glm.task import GlmTask, ScoreTask, StateT
 from certifit.models.least_squares.normal_equations import Weights
-from certifit.models.least_squares.solver import smallest_norm
 from certifit.models.start import AUTO
 from certifit.statistics.factor import Curvature, plain_factor
 from certifit.statistics.gram import gram
@@ -213,7 +212,7 @@ def solve(
 
 
 def _own(task: ScoreTask[StateT], stop: Stop) -> Run[StateT]:
-    """On the columns that are no combinations of others; of all weights that say the same the shortest."""
+    """On the columns that are no combinations of others, whose weights are 0."""
     near = _relations(task)
     if near is None:
         return _over_all(task, stop)
@@ -222,16 +221,7 @@ def _own(task: ScoreTask[StateT], stop: Stop) -> Run[StateT]:
     run = _over_all(cast("ScoreTask[StateT]", small), stop)
     coef, intercept = np.zeros((task.n_scores, task.source.n_features)), np.atleast_1d(run.state.intercept)
     coef[:, kept] = np.atleast_2d(run.state.coef)
-    plain = task.state_of(coef, intercept)
-    free, columns = task.l2[:-1] == 0, task.columns_of(task.l2[:-1] > 0)
-    if columns is None or near.is_apart:
-        return replace(run, state=plain)
-    short = [smallest_norm(columns, Weights(w[free], float(b))) for w, b in zip(coef, intercept, strict=True)]
-    coef = coef.copy()
-    coef[:, free] = [one.coef for one in short]
-    moved = near.found.largest / near.found.scale[near.found.columns] @ np.abs(coef[:, near.columns]).max(axis=0)
-    state = task.state_of(coef, np.array([one.intercept for one in short]))
-    return replace(run, state=state if moved <= newton.GAP_SHARE * stop.tol else plain)
+    return replace(run, state=task.state_of(coef, intercept))
 
 
 def _relations(task: ScoreTask[StateT]) -> Related | None:

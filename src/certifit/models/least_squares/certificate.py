@@ -154,9 +154,9 @@ def _excess(
     if remainders.is_apart.any():
         return _excess_over_all(task, task.literal, state, objective)
     everything = _excess_over_all(task, task.literal, state, objective)
-    # |r|^2 - |r + q|^2 <= 2 |r'q| for what the remainders make of the state, and q moves the root of the excess.
-    product, size = _remainder_share(task, state, weights, objective)
-    bound = (np.sqrt(excess.bound) + size) ** 2 + 2 * product
+    # |r|^2 - |r + q|^2 <= 2 |r| |q| for what the remainders make of the state, and q moves the root of the excess.
+    size = remainders.share_of(weights)
+    bound = (np.sqrt(excess.bound) + size) ** 2 + 2 * np.sqrt(objective) * size
     return _Excess(excess.computed, min(float(bound), objective), max(everything.bound, min(float(bound), objective)))
 
 
@@ -167,17 +167,6 @@ def _excess_over_all(task: LeastSquares, system: LiteralSystem | None, state: We
     computed = task.in_own_units(product_above_0(at.gradient, at.step), system)
     bound = task.in_own_units(system.excess_bound(at, state), system)
     return _Excess(min(computed, bound), bound)
-
-
-def _remainder_share(task: LeastSquares, state: Weights, weights: Array, objective: float) -> tuple[float, float]:
-    """Bounds on |r'q| and |q|."""
-    system = task.literal
-    if system is None:
-        assert task.remainders is not None
-        size = task.remainders.share_of(weights)
-        return np.sqrt(objective) * size, size
-    product, size = system.remainder_share(system.at(state), state)
-    return task.in_own_units(product, system), float(np.sqrt(task.in_own_units(size * size, system)))
 
 
 def _advice(task: LeastSquares, state: Weights, excess: float) -> str:

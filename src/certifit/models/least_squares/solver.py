@@ -39,12 +39,9 @@ def solve(task: LeastSquares | DualLeastSquares) -> Run[Weights]:
 
 
 def _is_blurred(task: LeastSquares, remainders: Remainders, state: Weights) -> bool:
-    """Whether the shortest weights make more of relations that hold but for rounding than the fit can bear."""
-    size, at = remainders.share_of(task.to_scaled(state)[0]), task.residual_at(state)
-    if size * (size + 2 * np.sqrt(at.squares)) <= HELD * at.squares:
-        return False
-    plain = _solve_columns(task, is_shortest=False).state
-    return abs(at.squares - task.residual_at(plain).squares) > HELD * at.squares
+    """Whether the shortest weights make more of relations that hold but for rounding than a proof can bear."""
+    size, squares = remainders.share_of(task.to_scaled(state)[0]), task.residual_at(state).squares
+    return bool(size * (size + 2 * np.sqrt(squares)) > HELD * squares)
 
 
 def _over_all_weights(task: LeastSquares, remainders: Remainders, state: Weights) -> Weights:

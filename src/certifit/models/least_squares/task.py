@@ -146,16 +146,6 @@ class LiteralSystem:
         rounding = float(np.sqrt(at.error @ (inverse @ at.error)))
         return min(float((p + rounding) * (1 + 2 * eta) + of_remainders) ** 2, whole)
 
-    def remainder_share(self, at: LiteralStep, state: Weights) -> tuple[float, float]:
-        """Bounds on |r'q| and |q| for q, what a state's weights make of the remainders."""
-        k, s = len(self.basis.remainders.kept), self.gram.scaling
-        u = self.basis.converted(state.coef, state.intercept, s.y_scale).coef[k:] / s.scale[k:]
-        place = 1 + self.basis.remainders.n_columns
-        products = at.at.gradient[place:] + s.shift[k:] * at.at.gradient[0]
-        error = 4 * UNIT * np.abs(products) + self._sum_error(at.at, self.gram.norms[k:])
-        size = float(np.abs(u) @ self.gram.norms[k:]) * (1 + 1e-9)
-        return abs(float(u @ products)) + float(np.abs(u) @ error) + 4 * UNIT * size * np.sqrt(at.at.squares), size
-
     @property
     def matrix_error(self) -> float:
         """How far off sqrt(g' A^-1 g) can be, relative, for a given g: roundings of A, and of rows and relations."""
