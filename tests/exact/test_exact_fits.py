@@ -44,9 +44,13 @@ def test_a_fit_says_which_kind_of_proof_it_has(tmp_path):
     cf.save(model, tmp_path / "m.certifit")
     words = inspect(tmp_path / "m.certifit").certificate["kind"]
     assert words == "float64, with an allowance for rounding; certifit verify --exact leaves none open"
-    assert kind_of_proof("Perceptron", model.certificate_) == "float64, with an allowance for rounding"
+    quantile = LEARNERS["quantile_regressor"]
+    assert kind_of_proof(quantile.words, None, model.certificate_) == "float64, with an allowance for rounding"
+    perceptron = LEARNERS["perceptron"]
+    again = kind_of_proof(perceptron.words, perceptron.exact, model.certificate_)
+    assert again == "none: its numbers were computed again in float64"
     local = cf.GLM("gamma", "identity").fit([[1.0], [2.0], [3.0]], [1.0, 2.5, 3.0]).certificate_
-    assert kind_of_proof("GLM", local) == "none: an estimate in float64"
+    assert kind_of_proof(LEARNERS["glm"].words, None, local) == "none: an estimate in float64"
 
 
 @pytest.mark.parametrize("name", NAMES)
