@@ -125,6 +125,17 @@ def test_hours_that_are_needed_are_hours_that_are_enough():
 
 
 @pytest.mark.parametrize(
+    ("model", "what"),
+    [(cf.SVC(), r"3 classes \(3 machines\)"), (cf.MLPClassifier(max_iter=2), "2 epochs of a network")],
+)
+def test_classes_by_the_thousand_say_what_they_will_cost(model, what, monkeypatch, rng):
+    """A machine of every two of 1,500 classes took ten minutes in silence, a network of 100,000 hours."""
+    monkeypatch.setattr(runtime, "LONG", 0.0)
+    with pytest.warns(UserWarning, match=f"{what}.* expected to take some 0 s of one processor core, or less. Use"):
+        model.fit(rng.normal(size=(30, 2)), np.arange(30) % 3)
+
+
+@pytest.mark.parametrize(
     ("n_classes", "n_rows"),
     [(10_000, 400_000), (100_000, 100_000)],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +25,7 @@ from typing import Any, ParamSpec, TypeVar
 
 _BUILDS = ("baseline", "avx2")
 MANY_ROWS = 100_000  # work on fewer is not worth a thread
+LONG = 20.0  # seconds of one processor core that are announced
 _asked: ContextVar[int | None] = ContextVar("certifit_threads", default=None)
 _granted: ContextVar[int | None] = ContextVar("certifit_memory", default=None)
 _hours: ContextVar[float] = ContextVar("certifit_work", default=8.0)
@@ -177,6 +179,14 @@ def check_work(seconds: float, what: str, instead: str) -> None:
             f"{what} is expected to take about {hours:,.0f} hours of one processor core, limit {limit:g} hours. "
             f"{instead} Or allow more: with certifit.work({enough:g}): ..."
         )
+
+
+def announce_work(seconds: float, what: str, instead: str) -> None:
+    """Refuse `what` beyond the limit; where it takes more than a moment, say so before it begins."""
+    check_work(seconds, what, instead)
+    if seconds > LONG:
+        words = f"{what}: this is expected to take some {seconds:,.0f} s of one processor core, or less."
+        warnings.warn(f"{words} {instead}", stacklevel=2)
 
 
 def _size(n_bytes: float) -> str:

@@ -17,6 +17,9 @@ import certifit as cf
 from benchmarks.awkward import FILES, columns
 from certifit.data.copies import copies
 from certifit.data.files import scan_arrow, scan_csv, scan_excel, scan_json, scan_parquet
+from certifit.data.formats.cell_types import CellType
+from certifit.data.formats.csv import holding_rows
+from certifit.data.formats.csv_reader import Reader
 
 SCANS: dict[str, Any] = {".xlsx": scan_excel, ".jsonl": scan_json, ".feather": scan_arrow, "hive": scan_parquet}
 BY_NAME = {file.name: file for file in FILES}
@@ -351,3 +354,39 @@ def test_columns_of_folders_take_their_types(tmp_path, ending):
     assert table(scan(tmp_path / "d", "y", types={"year": "text"}))["year"].to_pylist() == ["2024", "2025"]
     with pytest.raises(ValueError, match="stands in the names of folders"):
         scan(tmp_path / "d", "y", types={"year": "date"})
+
+
+class Watched:
+    """A batch that counts how often one column of it is replaced, which makes a batch of all its columns."""
+
+    n_made = 0
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def __getattr__(self, name):
+        return getattr(self.batch, name)
+
+    def set_column(self, *column):
+        Watched.n_made += 1
+        return Watched(self.batch.set_column(*column))
+
+
+@pytest.mark.parametrize("cell", ["1/3{}/2025", '"1,{}00"', "0{}.5"])
+def test_a_wide_file_is_read_in_time_linear_in_its_columns(cell, tmp_path, monkeypatch):
+    names = [f"x{j}" for j in range(40)]
+    rows = [",".join([*(cell.format(row % 2) for _ in names), str(row)]) for row in range(12)]
+    (tmp_path / "t.csv").write_text("\n".join([",".join([*names, "y"]), *rows]) + "\n")
+    batches = Reader.batches
+    monkeypatch.setattr(Reader, "batches", lambda self: map(Watched, batches(self)))
+    with holding_rows():
+        source = scan_csv(tmp_path / "t.csv", "y")
+    assert table(source).num_rows == 12 and not pa.types.is_string(source.schema.field("x0").type)
+    assert Watched.n_made == 0
+
+
+def test_words_are_told_from_numbers_and_dates_by_one_pattern(tmp_path, monkeypatch):
+    """17 patterns were tried, 1.5 ms a column: 75 s of 50,000 columns."""
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{word},{k}\n" for k, word in enumerate(("a", "b c", "ä"))))
+    monkeypatch.setattr(CellType, "matches", lambda *column: pytest.fail("a pattern was tried"))
+    assert table(scan_csv(tmp_path / "t.csv", "y"))["x"].to_pylist() == ["a", "b c", "ä"]

@@ -194,6 +194,7 @@ KINDS = (
     POINT, COMMA, DAY_FIRST, MONTH_FIRST, YEAR_FIRST, NAMED_MONTH, TIME, MONTH, DIGITS,
 )  # fmt: skip
 _WHOLE, _FLOAT, _DAYS, _MOMENTS = 0, 1, 3, 4
+_HINT = r"\d|(?i:inf|true|false)"  # in every cell of every kind
 
 _NAMED: dict[str, CellType | pa.DataType] = {
     "number": pa.float64(),
@@ -295,6 +296,8 @@ class Look:
             return
         counted = pc.value_counts(column.drop_null())
         values, counts = counted.field(0), counted.field(1)
+        if not pc.any(pc.match_substring_regex(values, _HINT)).as_py():  # a pattern is compiled at each of its calls
+            return
         for k, kind in enumerate(KINDS):
             hits = pc.sum(pc.if_else(kind.matches(values), counts, 0)).as_py() or 0
             self.of_kind[k] += hits

@@ -299,11 +299,14 @@ class CsvFiles:
                 raise ValueError(self._too_many(bad_row, self.cells.get(name, ""), is_alone))
         if wrong:
             batch = batch.filter(pa.array([row not in wrong for row in range(batch.num_rows)]))
-        for name, kind in (self.lenient | self.written).items():
-            at = batch.schema.get_field_index(name)
-            if at >= 0:
-                batch = batch.set_column(at, name, self._converted(name, kind, batch.column(at)))
-        return batch
+        kinds = self.lenient | self.written
+        if not kinds:
+            return batch
+        arrays = {  # a batch in which one column is replaced at a time would be made of all columns for each
+            name: self._converted(name, kinds[name], column) if name in kinds else column
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        return pa.RecordBatch.from_pydict(arrays)
 
     def _converted(self, name: str, kind: CellType, column: pa.Array) -> pa.Array:
         try:
@@ -399,11 +402,12 @@ class Held:
         others = [field for field in schema if read.field(field.name).type != field.type]
         if any(read.field(field.name).type != pa.string() or field.type not in _AS_PARSED for field in others):
             return False
+        types = {field.name: field.type for field in others}
         try:
-            for k in range(len(self.batches)):
-                for field in others:
-                    at, batch = read.get_field_index(field.name), self.batches[k]
-                    self.batches[k] = batch.set_column(at, field.name, _parsed(batch.column(at), field.type))
+            for k, batch in enumerate(self.batches):
+                named = zip(batch.schema.names, batch.columns, strict=True)
+                arrays = {name: _parsed(column, types[name]) if name in types else column for name, column in named}
+                self.batches[k] = pa.RecordBatch.from_pydict(arrays)
         except pa.ArrowInvalid:
             return False
         return True

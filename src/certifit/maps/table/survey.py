@@ -375,9 +375,9 @@ def with_shares(kinds: list[TableColumn]) -> list[TableColumn]:
 
 def refuse_lone_gaps(kinds: Sequence[TableColumn], table: pa.Table | pa.RecordBatch) -> None:
     """Refuse a row where only some of the columns are missing that were missing together in the fit."""
+    absent = {each.name: each.present for each in kinds}
     for kind in kinds:
         for name in kind.shares:
-            absent = {each.name: each.present for each in kinds}
             first, other = (missing_rows(absent[each](plain(table.column(each)))) for each in (kind.name, name))
             differs = first ^ other
             if differs.any():

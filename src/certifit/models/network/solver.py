@@ -16,7 +16,7 @@ from certifit.minimise.minimum import minimize
 from certifit.minimise.row_pass import RowOrder
 from certifit.minimise.steps import NAN, Steps
 from certifit.models.network.task import KINDS, NetworkTask
-from certifit.runtime import check_work, core, n_threads, one_blas_thread
+from certifit.runtime import announce_work, core, n_threads, one_blas_thread
 
 BETAS = (0.9, 0.999, 1e-8)  # of Adam
 DIVERGED = "The steps diverged: {}. Take a smaller learning_rate."
@@ -69,7 +69,7 @@ def solve(task: NetworkTask, rules: Rules, start: Array) -> Walk:
     """A walk from one start to its end. With held-out rows the best of all epochs is its end."""
     n_epochs = min(rules.max_iter, USUAL_EPOCHS)
     what = f"{n_epochs} epochs of a network of {len(start):,} weights on {task.n_rows:,} rows"
-    check_work(n_epochs * task.n_rows * float(len(start)) * WEIGHT_SECONDS, what, "Use fewer units, classes or rows.")
+    announce_work(n_epochs * task.n_rows * float(len(start)) * WEIGHT_SECONDS, what, "Use fewer units, classes or rows.")
     walk = Walk.of(start, task.dtype)
     if rules.solver == "lbfgs":
         return _lbfgs(task, rules, walk)

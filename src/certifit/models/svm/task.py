@@ -29,7 +29,7 @@ from certifit.mathematics.kernels.basic import Formed
 from certifit.minimise.problem import Run
 from certifit.models.kernel.task import KernelRows
 from certifit.models.svm.slack import HINGE, Slack
-from certifit.runtime import FEWER_CLASSES, check_memory
+from certifit.runtime import FEWER_CLASSES, announce_work, check_memory
 from certifit.statistics.moments import target_sums
 
 ONE_VS_ONE, ONE_VS_REST = "one-vs-one", "one-vs-rest"
@@ -39,6 +39,7 @@ MOST_ROWS = (
     0.6  # of the rows wanted that are support vectors, from which half of the matrix of these rows is fewer values
 )
 MACHINE_BYTES, ENTRY_BYTES = 1000.0, 28.0  # what a machine holds, and what it holds per row
+MACHINE_SECONDS = 5e-4  # of a machine of some rows
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,8 @@ def class_machines(codes: Array, bound: Array, n_classes: int, multi_class: str,
     n_entries = len(codes) * (n_classes - 1 if in_pairs else n_classes)  # rows of all machines together
     what = f"A support vector machine of {n_classes:,} classes ({n_machines:,} machines)"
     check_memory(MACHINE_BYTES * n_machines + ENTRY_BYTES * n_entries, what, FEWER_CLASSES)
+    if in_pairs:
+        announce_work(MACHINE_SECONDS * n_machines, what, FEWER_CLASSES)
 
     def signs() -> Iterator[tuple[Array, Array]]:
         if in_pairs:
