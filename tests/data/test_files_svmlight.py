@@ -114,3 +114,10 @@ def test_a_last_line_without_an_end_is_noted(tmp_path):
     assert cf.scan_svmlight(path).notes == []
     path.write_text("1 1:2\n2 2:1")
     assert "its last row may be cut" in cf.scan_svmlight(path).notes[0]
+
+
+@pytest.mark.parametrize("index", ["2147483648", str(2**63), "9" * 5000])
+def test_an_index_beyond_those_that_are_read_is_named(index, tmp_path):
+    (tmp_path / "data.svm").write_text(f"1 1:2\n-1 1:1 {index}:1\n")
+    with pytest.raises(ValueError, match=f"line 2: index {index[:20]} is larger than 2147483647"):
+        cf.scan_svmlight(tmp_path / "data.svm")

@@ -13,6 +13,7 @@ from scipy import special
 import certifit as cf
 from certifit.data.arrow import ArrowSource
 from certifit.data.privacy import Rule
+from certifit.data.source import Memory
 from certifit.maps import TableEncoder
 from certifit.report.checks import find_checks
 from certifit.report.context import build
@@ -267,3 +268,25 @@ def test_hostile_names_and_levels_are_harmless():
     page = render(context)
     assert "<script" not in page and "\x1b" not in page and "\u202e" not in page
     assert "\x1b" not in coefficient_table(context)
+
+
+@pytest.mark.parametrize("encoder", [TableEncoder(), None])
+def test_relations_spell_out_what_is_invisible_and_few_rows_are_not_told(encoder):
+    """The mean of a column that is 0 in all but one row was its cell, divided by the rows."""
+    rng = np.random.default_rng(3)
+    x, rare = rng.normal(size=60), np.where(np.arange(60) == 7, 12345.0, 0.0)
+    columns = {HOSTILE[1]: x, HOSTILE[1] + "2": 2 * x, "rare": rare, "five": np.where(np.arange(60) < 5, rare + 1, 0)}
+    y = x + rng.normal(size=60)
+    if encoder is None:
+        source = Memory(np.column_stack(list(columns.values())), y, names=list(columns))
+    else:
+        source = source_of(columns | {"y": y})
+    model = cf.LinearRegression(encoder=encoder).fit(source)
+    context = build(model, source, FILES)
+    said = [*context["coefficients"]["notes"], *context["certificate"]["sentences"], *model.certificate_.sentences()]
+    assert "\x1b" not in "".join(said) and "\u202e" not in "".join(said) and r"a\x1b[31m" in "".join(said)
+    told = [column for column in context["data"]["columns"] if column["mean"] is not None]
+    assert [column["sd"] for column in told] and [column["name"] for column in told] == [*list(columns)[:2], "five"]
+    assert [context["data"]["columns"][2][fact] for fact in ("sd", "low", "high")] == [None] * 3
+    told = build(model, source, FILES, rule=Rule(shows=True))["data"]["columns"][2]
+    assert (told["mean"], told["high"]) == (pytest.approx(12345 / 60), 12345)

@@ -175,7 +175,7 @@ def left_out(dropped: Sequence[Dropped], is_marked: bool = False) -> list[str]:
     """A sentence on columns that repeat others, if there are any: marked as not determined, or left out."""
     if not dropped:
         return []
-    shown = "; ".join(column.relation for column in dropped[:10])
+    shown = "; ".join(plain_text(column.relation) for column in dropped[:10])
     more = f"; and {len(dropped) - 10} more" if len(dropped) > 10 else ""
     if is_marked:
         return [

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from certifit.data.privacy import visible
+
 EXACT_FIT_CLAIM = "excess of the objective relative to the null model's: exact fit to rounding"
 MOST_RELATIONS_IN_FIRST = 3
 OF_ITS_SIZE = " of its size"
@@ -197,7 +199,7 @@ def least_certain(certificates: Sequence[Certificate]) -> Certificate:
 
 def _listed(words: tuple[str, ...], most: int, between: str, more: str) -> str:
     left_out = len(words) - most
-    return between.join(words[:most]) + (more.format(left_out) if left_out > 0 else "")
+    return between.join(map(visible, words[:most])) + (more.format(left_out) if left_out > 0 else "")
 
 
 def prediction_change(excess: float, y_scale: float) -> float:

@@ -17,6 +17,8 @@ import scipy.sparse
 
 from certifit.data import columns as seg
 from certifit.data.columns import Array
+from certifit.maps.table.moments import NumberMoments
+from certifit.maps.table.survey import not_alike
 from certifit.report.text import Table
 from certifit.statistics.moments import Merge
 
@@ -165,15 +167,19 @@ def column_facts(fit: Fit) -> list[Table]:
 
 def _of_array(name: str, j: int, fit: Fit) -> Table:
     columns = fit.seen.columns
-    facts = {"name": name, "kind": "number", "mean": columns.mean[j], "sd": columns.sd[j]}
-    low, high = _ends(fit, fit.seen.drawn.values(j), columns.low[j], columns.high[j], fit.seen.n_rows)
+    values = fit.seen.drawn.values(j)
+    most_alike = np.unique(values, return_counts=True)[1].max(initial=0)
+    low, high = _ends(fit, values, columns.low[j], columns.high[j], fit.seen.n_rows)
     is_constant = bool(columns.low[j] == columns.high[j])
+    facts = {"name": name, "kind": "number", "mean": columns.mean[j], "sd": columns.sd[j]}
+    if not is_constant and not fit.printed.rule.may_print(len(values) - most_alike):
+        facts, low, high = {"name": name, "kind": "number"}, None, None
     return BLANK | facts | {"low": low, "high": high, "constant": is_constant, "alone": _alone("number", [j], fit)}
 
 
 def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
     facts = surveyed.to_dict()
-    days = facts if "mean" in facts else facts.get("days", {})
+    part = "" if "" in surveyed.numbers else "days"
     column = {
         "name": kind.name,
         "kind": KINDS.get(kind.kind, kind.kind),
@@ -185,9 +191,16 @@ def _of_table(kind: Any, surveyed: Any, places: range, fit: Fit) -> Table:
         "reason": getattr(kind, "reason", None),
         "alone": _alone(kind.kind, list(places), fit) if places else None,
     }
-    if days:
+    days = facts if part == "" else facts.get(part, {})
+    if days and "mean" in days and _may_tell(fit, surveyed.numbers[part]):
         column |= _numbers(kind, surveyed, days, places, fit)
     return BLANK | column
+
+
+def _may_tell(fit: Fit, numbers: NumberMoments) -> bool:
+    """Whether mean, spread and range do not tell the values of a few rows that differ from all others."""
+    n_rows = not_alike(numbers)
+    return n_rows == 0 or fit.printed.rule.may_print(n_rows)
 
 
 def _numbers(kind: Any, surveyed: Any, facts: Table, places: range, fit: Fit) -> Table:

@@ -269,11 +269,11 @@ def certificate_facts(fit: Fit) -> Table:
         "rank": certificate.rank,
         "n_columns": certificate.n_columns,
         "condition": certificate.condition,
-        "dependent": [str(words) for words in certificate.dependent],
+        "dependent": [text.visible(words) for words in certificate.dependent],
         "claim": str(certificate.claim),
         "theorem": str(certificate.theorem),
         "kind": kind_of_proof(fit.words, learner_of(fit.model).exact, certificate),
-        "sentences": [str(words) for words in certificate.sentences()],
+        "sentences": [text.visible(words) for words in certificate.sentences()],
         "prediction_moves": moves,
         "fault": certificate.fault or None,
         "is_local": bool(getattr(certificate, "is_local", False)),
@@ -288,9 +288,9 @@ def _words(fit: Fit, certificate: Any, moves: float | None) -> list[str]:
     what, target, goal = fit.words.minimised, text.visible(fit.model.target_name_, 60), fit.words.goal
     bound = f"{text.power(float(certificate.value))} {goal.unit}"
     if goal.is_derived:
-        return [str(sentence) for sentence in certificate.sentences()]
+        return [text.visible(sentence) for sentence in certificate.sentences()]
     if getattr(certificate, "is_local", False) and not certificate.fault:
-        first = str(certificate.sentences()[0])
+        first = text.visible(certificate.sentences()[0])
     elif certificate.holds:
         first = f"No {goal.chosen} can make the {what} {goal.better} by more than {bound}."
     elif certificate.fault:

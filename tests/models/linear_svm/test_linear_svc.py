@@ -334,3 +334,12 @@ def test_nanoseconds_that_rounding_keeps_from_a_proof_are_named():
     with pytest.warns(ConvergenceWarning, match="Use standardize=True: 'x1' has the largest entries"):
         cf.LinearSVC(0.01).fit(X, X[:, 0] + rng.logistic(size=80) > 0)
     assert cf.LinearSVC(0.01, standardize=True).fit(X, X[:, 0] + rng.logistic(size=80) > 0).certificate_.holds
+
+
+def test_multipliers_beyond_float64_are_no_proof(rng):
+    """Their sum raised an OverflowError, or that of inf and -inf."""
+    X = rng.normal(size=(60, 3))
+    model = cf.LinearSVC().fit(X, X[:, 0] > 0)
+    for alpha in (1e-308, 1e-310):
+        model.alpha_ = alpha
+        assert not cf.verify(model, X, X[:, 0] > 0)

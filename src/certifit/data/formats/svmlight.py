@@ -17,6 +17,7 @@ from certifit.data.formats.paths import Unchanged, digested, refused_memory
 from certifit.data.source import Block
 
 _CHUNK = 4 << 20
+_MOST = 2**31 - 1  # index
 
 
 class SvmlightFile:
@@ -115,14 +116,21 @@ def _wrong(cells: list[str], zero_based: bool, n_features: int) -> str | None:
         index, colon, value = cell.partition(":")
         if not colon or not re.fullmatch(r"\d+", index) or not _is_number(value):
             return f"a cell must be index:value. Got {privacy.cell(repr(cell))}."
-        if index == "0" and not zero_based:
-            return "index 0 in a file whose first column is 1. Pass zero_based=True if it is 0."
-        if int(index) <= before:
-            return f"indices must increase. Got {index} after {before}."
+        if wrong_index := _wrong_index(index, before, zero_based, n_features):
+            return wrong_index
         before = int(index)
-        if n_features and before >= n_features + (not zero_based):
-            return f"index {index} is beyond n_features={n_features}."
     return None
+
+
+def _wrong_index(index: str, before: int, zero_based: bool, n_features: int) -> str | None:
+    if index == "0" and not zero_based:
+        return "index 0 in a file whose first column is 1. Pass zero_based=True if it is 0."
+    if len(index) > len(str(_MOST)) or int(index) > _MOST:
+        return f"index {index[:20]} is larger than {_MOST}, the largest that is read."
+    if int(index) <= before:
+        return f"indices must increase. Got {index} after {before}."
+    is_beyond = n_features and int(index) >= n_features + (not zero_based)
+    return f"index {index} is beyond n_features={n_features}." if is_beyond else None
 
 
 def _wrong_label(label: str) -> str | None:

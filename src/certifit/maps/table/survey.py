@@ -478,12 +478,12 @@ def _apart(kind: TableColumn, surveyed: ColumnSurvey | None) -> Iterator[float]:
     if surveyed is None or not surveyed.numbers:
         yield from [np.inf] * len(kind.own_names)
     else:
-        yield from (_not_alike(surveyed.numbers[part]) for part in getattr(kind, "parts", [""] * len(kind.own_names)))
+        yield from (not_alike(surveyed.numbers[part]) for part in getattr(kind, "parts", [""] * len(kind.own_names)))
     if kind.has_mark:
         yield np.inf if surveyed is None else min(surveyed.missing, surveyed.count)
 
 
-def _not_alike(numbers: NumberMoments) -> float:
+def not_alike(numbers: NumberMoments) -> float:
     """Rows that hold another number than most, where these are counted; at most the rows that hold one."""
     rows = numbers.rows_by_number
     return numbers.count if rows is None else numbers.count - max(rows.values(), default=0)

@@ -69,7 +69,8 @@ def solve(task: NetworkTask, rules: Rules, start: Array) -> Walk:
     """A walk from one start to its end. With held-out rows the best of all epochs is its end."""
     n_epochs = min(rules.max_iter, USUAL_EPOCHS)
     what = f"{n_epochs} epochs of a network of {len(start):,} weights on {task.n_rows:,} rows"
-    announce_work(n_epochs * task.n_rows * float(len(start)) * WEIGHT_SECONDS, what, "Use fewer units, classes or rows.")
+    seconds = n_epochs * task.n_rows * float(len(start)) * WEIGHT_SECONDS
+    announce_work(seconds, what, "Use fewer units, classes or rows.")
     walk = Walk.of(start, task.dtype)
     if rules.solver == "lbfgs":
         return _lbfgs(task, rules, walk)

@@ -145,8 +145,11 @@ def _unbalanced(machine: Machine, a: Array, most: Array, rounding: float) -> tup
 
     At last the share of it that rounding explains: of the multipliers, and of what they were made from.
     """
-    excess = math.fsum((machine.sign * a).tolist())
     removed = np.zeros(len(a))
+    with np.errstate(over="ignore"):
+        if not np.isfinite(a.sum()):
+            return removed, math.inf, 1.0
+    excess = math.fsum((machine.sign * a).tolist())
     if excess == 0:
         return removed, 0.0, 0.0
     share = min((BOX * float(a.sum()) + rounding) / abs(excess), 1.0)
