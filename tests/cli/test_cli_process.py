@@ -1,6 +1,7 @@
 """What only a real process can show: imports, exit codes, signals."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -70,18 +71,18 @@ def test_exit_codes_of_a_process(shell, data):
 
 INTERRUPTED = """
 import os, signal, sys
-import certifit.report.page
-def render(context):
+import certifit.report.folder
+def write(path, content):
     os.kill(os.getpid(), signal.{name})
     while True: pass
-certifit.report.page.render = render
+certifit.report.folder._write_text = write
 from certifit.cli import main
 main()
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 128 + signal.SIGTERM)])
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
 def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
     before = set(os.listdir(data.parent))
     result = shell("fit", data, "-t", "y", "-o", "out", "--cv", "0", code=INTERRUPTED.format(name=name))
@@ -89,6 +90,30 @@ def test_a_signal_leaves_nothing_half_written(shell, data, name, code):
     assert "Traceback" not in result.stderr
     assert len(result.stderr.splitlines()) == (name == "SIGINT")
     assert set(os.listdir(data.parent)) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_run_that_was_killed_is_cleared_away_by_the_next(shell, data):
+    """Files of a process that is alive, of another machine and of users stay."""
+    folder = data.parent
+    before = set(os.listdir(folder))
+    shell("fit", data, "-t", "y", "-o", "out", "--cv", "0", code=INTERRUPTED.format(name="SIGKILL"))
+    (left,) = set(os.listdir(folder)) - before
+    machine, process = re.fullmatch(r"\.certifit-([0-9a-f]{8})-(\d+)-[0-9a-f]{12}", left).groups()
+    names = [
+        f".certifit-{machine}-{os.getpid()}-{0:012}.tmp",
+        f".certifit-{0:08}-{process}-{0:012}.tmp",
+        ".certifit-mine",
+    ]
+    earlier = f".certifit-{0:016}.tmp"  # of versions without the process in the name
+    for name in (*names, earlier):
+        (folder / name).touch()
+    os.utime(folder / earlier, (0, 0))
+    shell("fit", data, "-t", "y", "-o", "out", "--cv", "0")
+    assert set(os.listdir(folder)) - before == {"out", *names}
+    (folder / "out" / left).mkdir()
+    shell("fit", data, "-t", "y", "-o", "out", "--cv", "0")
+    assert left not in os.listdir(folder / "out")
 
 
 # Sends the signal at the n-th import from the moment on that certifit.cli has its handlers.
@@ -109,7 +134,9 @@ main()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize(("name", "n"), [("SIGINT", n) for n in (1, 30, 150, 400, 900)] + [("SIGTERM", 200)])
+@pytest.mark.parametrize(
+    ("name", "n"), [("SIGINT", n) for n in (1, 30, 150, 400, 900)] + [("SIGTERM", 200), ("SIGHUP", 200)]
+)
 def test_a_signal_during_the_imports_has_its_exit_code_and_no_traceback(shell, data, name, n):
     program = "certifit" if n > 1 else "/there/certifit/__main__.py"  # python -m certifit
     result = shell("fit", data, "-t", "y", "-o", "out", code=DURING_IMPORT.format(name=name, n=n, program=program))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while the program starts: exit code 130 or 143 at any moment, and no traceback.
+"""Ctrl-C, SIGTERM and SIGHUP while the program starts: exit code 130, 143 or 129 at any moment, and no traceback.
 
 Python raises KeyboardInterrupt wherever it happens to be. In the middle of an import that is often swallowed, or turned
 into an ImportError: such an interrupt is raised again until the command has ended. This module is imported first and
@@ -23,6 +23,11 @@ def _leave(number: int, frame: object) -> NoReturn:
     os._exit(128 + number)
 
 
+def _hears_hangup() -> bool:
+    """Whether the end of the terminal ends the program: not of one that nohup started."""
+    return hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+
+
 def is_the_program() -> bool:
     """Whether this process is `certifit` or `python -m certifit`, and not another program that imports the package."""
     folder, name = os.path.split(sys.argv[0] if sys.argv else "")
@@ -32,6 +37,8 @@ def is_the_program() -> bool:
 if is_the_program():
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
+    if _hears_hangup():
+        signal.signal(signal.SIGHUP, _leave)
 
 
 class Interrupts:
@@ -42,7 +49,7 @@ class Interrupts:
 
 @contextmanager
 def unwinding() -> Iterator[Interrupts]:
-    """Inside, Ctrl-C raises KeyboardInterrupt and SIGTERM SystemExit(143), so that temporary files are removed."""
+    """Inside, Ctrl-C raises KeyboardInterrupt, SIGTERM and SIGHUP SystemExit, so that temporary files are removed."""
     interrupts = Interrupts()
 
     def interrupt(number: int, frame: Any) -> NoReturn:
@@ -59,6 +66,7 @@ def unwinding() -> Iterator[Interrupts]:
         raise SystemExit(128 + number)
 
     handlers = {"SIGINT": interrupt, "SIGTERM": terminate, "SIGALRM": again}
+    handlers |= {"SIGHUP": terminate} if _hears_hangup() else {}
     numbers = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
     try:
         before = {number: signal.signal(number, handler) for number, handler in numbers.items()}

@@ -9,8 +9,6 @@ import contextlib
 import csv as csv_text
 import io
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -21,6 +19,7 @@ import pyarrow as pa
 
 from certifit.data.columns import Array
 from certifit.data.privacy import harmless, harmless_label, visible
+from certifit.data.temporary import remove, temporary_in
 
 AnyPath = str | PathLike[str]
 
@@ -68,7 +67,7 @@ def write_batches(batches: Iterable[pa.RecordBatch], path: AnyPath, schema: pa.S
 def whole_file(path: AnyPath) -> Iterator[BinaryIO]:
     """A file to write that takes its name only when all is written; on any error nothing is left of it."""
     target = os.path.realpath(path)
-    temporary = os.path.join(os.path.dirname(target), f".certifit-{secrets.token_hex(8)}.tmp")
+    temporary = os.fspath(temporary_in(os.path.dirname(target), ".tmp"))
     try:
         if os.path.isdir(target):
             raise IsADirectoryError(f"{os.fspath(path)!r} is a folder. Give the name of a file.")
@@ -78,8 +77,7 @@ def whole_file(path: AnyPath) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        remove(temporary)
         if isinstance(error, OSError) and error.errno is not None and error.filename in (None, temporary):
             what = f"{os.fspath(path)!r} could not be written: {error.strerror}. What was there before is unchanged."
             raise OSError(error.errno, what) from error
@@ -125,9 +123,6 @@ def _harmless(column: pa.Array) -> pa.Array:
     return pa.array(map(harmless_label, coded.dictionary.to_pylist()), column.type).take(coded.indices)
 
 
-TEMPORARY = ".certifit-"
-
-
 def refuse_unwritable(place: Path) -> None:
     """Refuse a folder in which no file can be made, or one that cannot be made itself. Nothing is left behind."""
     whole = place.absolute()
@@ -137,13 +132,13 @@ def refuse_unwritable(place: Path) -> None:
     missing = whole.relative_to(folder).parts
     if missing and os.path.lexists(folder / missing[0]):
         raise ValueError(f"{_quoted(folder / missing[0])} is a link to nothing. Choose another folder.")
-    trial = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
+    trial = temporary_in(folder)
     try:
-        trial.mkdir()
         try:
+            trial.mkdir()
             trial.joinpath(*missing).mkdir(parents=True, exist_ok=True)
         finally:
-            shutil.rmtree(trial, ignore_errors=True)
+            remove(trial)
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ValueError(f"{_quoted(folder)} cannot be written: {why}. Choose another folder.") from error

@@ -21,7 +21,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certifit.data.temporary import remove, temporary_in
 from certifit.modelfile import canonical
 from certifit.modelfile.canonical import CanonicalError
 
@@ -66,15 +66,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         target = os.path.realpath(path)  # a link stays a link; its target is replaced
         mode = _mode_of(target, path)
         folder = os.path.dirname(target)
-        temporary = os.path.join(folder, f".certifit-{secrets.token_hex(8)}.tmp")
+        temporary = temporary_in(folder, ".tmp")
         try:
             _write_new(temporary, data, mode)
             if read_bytes(temporary, len(data)) != data:
                 raise ModelFileError(f"{show(path)} was not saved: the disk gave back other bytes than were written.")
             os.replace(temporary, target)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            remove(temporary)
             raise
         _sync_folder(folder)
     except OSError as error:

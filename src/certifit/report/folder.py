@@ -11,15 +11,14 @@ import csv
 import io
 import json
 import os
-import secrets
 import shutil
-import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from certifit.data.privacy import Rule, harmless
-from certifit.data.writing import TEMPORARY, refuse_unwritable
+from certifit.data.temporary import TEMPORARY, remove, temporary_in, uninterrupted
+from certifit.data.writing import refuse_unwritable
 from certifit.report.text import joined, visible
 
 MODEL, REPORT, CONTEXT, COEFFICIENTS = "model.certifit", "report.html", "report.json", "coefficients.csv"
@@ -143,17 +142,17 @@ def staged(folder: Path) -> Iterator[Path]:
     inside = folder.exists()
     above = folder if inside else folder.absolute().parent
     above.mkdir(parents=True, exist_ok=True)
-    stage = above / f"{TEMPORARY}{secrets.token_hex(6)}"
-    stage.mkdir()
+    stage = temporary_in(above)
     try:
+        stage.mkdir()
         yield stage
-        with _uninterrupted():
+        with uninterrupted():
             if inside:
                 _replace(stage, folder)
             else:
                 os.rename(stage, folder)
     except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
+        remove(stage)
         raise
 
 
@@ -198,19 +197,6 @@ def _pictures(folder: Path) -> list[str]:
     from certifit.report.sections import PICTURES as KNOWN
 
     return [picture.file for picture in KNOWN if (folder / picture.file).exists()]
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the files are moved, a matter of microseconds."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def coefficient_table(context: dict[str, Any]) -> str:
