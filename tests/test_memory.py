@@ -22,6 +22,26 @@ def test_the_budget_is_a_setting_and_a_quarter_of_what_there_is():
     assert runtime.memory_limit() == before
 
 
+@pytest.mark.parametrize(
+    ("row", "limits", "smallest"),
+    [
+        ("0::/system.slice/a.service/b", {"memory.max": "max", "system.slice/a.service/memory.max": "3000"}, 3000),
+        ("0::/a/b", {"memory.max": "900", "a/memory.max": "700", "a/b/memory.max": "800"}, 700),
+        ("4:memory:/slurm/job", {"memory/memory.limit_in_bytes": "9000", "memory/slurm/memory.limit_in_bytes": "8"}, 8),
+        ("5:cpu,memory:/job", {"memory/job/memory.limit_in_bytes": "70"}, 70),
+        ("3:cpu:/job\n0::/", {"memory/job/memory.limit_in_bytes": "70", "memory.max": "max"}, 0),
+        ("0::/../../elsewhere", {"memory.max": "60"}, 60),
+    ],
+)
+def test_the_smallest_limit_of_a_group_and_its_parents_counts(row, limits, smallest, tmp_path):
+    """Only that of the root was read: none of systemd-run, of Slurm, of a container that sees the host's groups."""
+    for name, limit in limits.items():
+        (tmp_path / "root" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / name).write_text(f"{limit}\n")
+    (tmp_path / "cgroup").write_text(f"{row}\n")
+    assert runtime._cgroup_memory(str(tmp_path / "root"), str(tmp_path / "cgroup")) == smallest
+
+
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "8GB", None])
 def test_a_budget_is_a_number_of_bytes(wrong):
     with pytest.raises(ValueError, match="memory must be a number of bytes"), cf.memory(wrong):

@@ -212,10 +212,19 @@ def _number_after(path: str, word: str = "") -> int:
         return 0
 
 
-def _cgroup_memory() -> int:
-    limits = [
-        _number_after(path) for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-    ]
+def _cgroup_memory(root: str = "/sys/fs/cgroup", of_process: str = "/proc/self/cgroup") -> int:
+    """The smallest limit of the groups that this process is in, of their parents up to the root, in either version."""
+    try:
+        rows = [line.rstrip("\n").split(":", 2) for line in Path(of_process).read_text().splitlines()]
+    except OSError:
+        rows = []
+    limits = []
+    for _, controllers, path in [["", "", "/"], ["", "memory", "/"], *(row for row in rows if len(row) == 3)]:
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, name = (f"{root}/memory", "memory.limit_in_bytes") if controllers else (root, "memory.max")
+        group = Path(path.strip("/"))
+        limits += [_number_after(f"{top}/{part}/{name}") for part in (group, *group.parents)]
     return min((limit for limit in limits if limit > 0), default=0)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import pickle
+import tracemalloc
 import zipfile
 from typing import Any
 
@@ -222,3 +224,19 @@ def test_an_empty_sheet_is_no_csv_file(tmp_path):
     book(path, Data=[])
     with pytest.raises(ValueError, match=r"is empty\. A table begins with a line of column names\."):
         cf.scan_excel(path, target="y")
+
+
+@pytest.mark.parametrize("start", [b"", b"x,y\n1,2\n"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(start, ending, tmp_path, monkeypatch):
+    """2 GB of zeros, 4 kB on the disk, took 4 GB."""
+    monkeypatch.setattr("certifit.data.formats.csv_text.LONGEST_LINE", 1 << 22)
+    path = tmp_path / f"t.{ending}"
+    with gzip.open(path, "wb", 1) if ending == "csv.gz" else path.open("wb") as file:
+        file.write(start + bytes(60 << 20))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="has a line longer than 4,194,304 bytes"):
+        cf.scan_csv(path, "y")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40e6

@@ -121,3 +121,10 @@ def test_an_index_beyond_those_that_are_read_is_named(index, tmp_path):
     (tmp_path / "data.svm").write_text(f"1 1:2\n-1 1:1 {index}:1\n")
     with pytest.raises(ValueError, match=f"line 2: index {index[:20]} is larger than 2147483647"):
         cf.scan_svmlight(tmp_path / "data.svm")
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("certifit.data.formats.svmlight._LONGEST", 1 << 22)
+    (tmp_path / "data.svm").write_bytes(b"1 1:2\n" + bytes(12 << 20))
+    with pytest.raises(ValueError, match="has a line longer than 4,194,304 bytes"):
+        cf.scan_svmlight(tmp_path / "data.svm")

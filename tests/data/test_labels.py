@@ -206,3 +206,10 @@ def test_unsigned_predictions_are_written(tmp_path):
     X = np.array([[0.0], [9.0], [1.0], [8.0]])
     cf.GaussianNB().fit(X, y).predict(X, out=tmp_path / "p.parquet")
     assert pq.read_table(tmp_path / "p.parquet").column(0).to_pylist() == y.tolist()
+
+
+@pytest.mark.parametrize("kind", [str, object])
+def test_labels_have_short_names(kind):
+    """One of five million characters took 20 MB in every row of predictions."""
+    with pytest.raises(ValueError, match="a label of 65,537 characters, beyond 65,536"):
+        cf.GaussianNB().fit([[0.0], [1.0], [2.0]], np.array(["a", "b" * 65_537, "a"], dtype=kind))

@@ -263,6 +263,7 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "complex labels": ("per class", "labels.dtype", "complex128", "must be one of"),
     "labels of objects": ("per class", "labels.dtype", "object", "is missing|is no array"),
     "labels of no width": ("shared", "labels.width", 0, "a width of 0"),
+    "labels wider than any of them": ("shared", "labels.width", 2**20, "and 4096 at most: give the labels as objects"),
     "labels of a huge width": ("shared", "labels.width", 2**40, "give the labels as objects"),
     "a width of numbers": ("per class", "labels.width", 8, "a width of 8"),
     "no rows": ("shared", "data.n_rows", 0, "integer >= 1"),

@@ -20,6 +20,7 @@ from certifit.data.source import Block, Source
 from certifit.data.view import NO_CLASS, Target
 
 MOST_CLASSES = 100_000
+MOST_LETTERS = 1 << 16  # of a label: every prediction may hold as many
 _SMALL_RANGE = 1 << 20  # whole numbers within such a range are counted, not sorted
 
 
@@ -59,6 +60,11 @@ def refuse_few(classes: Array) -> None:
         raise ValueError(f"y has {len(classes)} class ({shown}). A classifier needs rows of two classes or more.")
     if len(classes) > MOST_CLASSES:
         raise ValueError(f"y has {len(classes):,} classes, more than {MOST_CLASSES:,}. Is it a number on a scale?")
+    longest = max(len(label) for label in classes.tolist()) if classes.dtype.kind in "OU" else 0
+    if longest > MOST_LETTERS:
+        raise ValueError(
+            f"y has a label of {longest:,} characters, more than {MOST_LETTERS:,}. Give labels short names."
+        )
 
 
 def read_labels(y: Any) -> Any:

@@ -239,6 +239,7 @@ def _check_terms(terms: list[str], counts: list[int], record: Metadata) -> None:
 
 MOST_CLASSES = 100_000
 MOST_LETTERS = 1 << 24  # of all labels at the width of the longest: 64 MB
+MOST_WIDTH = 4096  # beyond the longest label: every prediction takes it
 OF_LABELS = ".classes"
 _WHOLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 _REAL = ("float16", "float32", "float64")
@@ -308,10 +309,11 @@ def _build_texts(kind: str, width: int, arrays: Arrays) -> NDArray[Any]:
     if kind == "object":
         return np.array(labels, dtype=object)
     longest = max(1, *map(len, labels))
-    if not longest <= width <= MOST_LETTERS // len(labels):
+    most = min(MOST_LETTERS // len(labels), max(longest, MOST_WIDTH))
+    if not longest <= width <= most:
         raise ModelFileError(
             f"its {len(labels)} labels have {longest} characters and a width of {width}. A width is that of the "
-            f"longest label or more, and {MOST_LETTERS // len(labels)} at most: give the labels as objects."
+            f"longest label or more, and {most} at most: give the labels as objects."
         )
     classes = np.array(labels, dtype=f"U{width}")
     if classes.tolist() != labels:

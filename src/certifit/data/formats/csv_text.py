@@ -30,6 +30,7 @@ _ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 MISSING = ("", "NA", "N/A", "n/a", *_ERRORS, "NaN", "nan", "-nan", "-NaN", "null", "NULL")
 BLOCK = 1 << 20  # bytes that are parsed at a time; more where a row is long
 LARGEST_BLOCK = 1 << 28
+LONGEST_LINE = 1 << 26  # bytes: a hole in a file, or zeros that were compressed, else fill the memory
 ROWS_OF_BLOCK = 64  # a block costs the parser some microseconds per column: of 100,000 columns, much more than its rows
 MOST_ABOVE = 100  # lines above a header
 DELIMITERS = ",;\t|"
@@ -362,7 +363,8 @@ class Bytes(io.RawIOBase):
 
     def __init__(self, path: str, end: str, encoding: str, top: tuple[int, str] | None = None) -> None:
         super().__init__()
-        self.inner = _opened(path)
+        self.path, self.inner = path, _opened(path)
+        self.n_in_line = 0  # bytes of the line that is read
         self.end = end
         self.encoding = encoding  # of what is behind a mark
         self.top = top
@@ -407,6 +409,10 @@ class Bytes(io.RawIOBase):
 
     def _next(self, size: int) -> bytes:
         data = bytes(self.inner.read(size))
+        at = max(data.rfind(b"\n"), data.rfind(b"\r"))
+        self.n_in_line = len(data) - at - 1 + (self.n_in_line if at < 0 else 0)
+        if self.n_in_line > LONGEST_LINE:
+            raise ValueError(f"{self.path!r} has a line longer than {LONGEST_LINE:,} bytes. Is it a table?")
         if data:
             self.last = (self.last + data[-4:])[-4:]
             self.digest = digested(data, self.digest)

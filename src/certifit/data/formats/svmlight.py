@@ -17,6 +17,7 @@ from certifit.data.formats.paths import Unchanged, digested, refused_memory
 from certifit.data.source import Block
 
 _CHUNK = 4 << 20
+_LONGEST = 1 << 28  # bytes of a line
 _MOST = 2**31 - 1  # index
 
 
@@ -94,6 +95,8 @@ class SvmlightFile:
                     digest = digested(data, digest)
                     lines, newline, tail = (unfinished + data).rpartition(b"\n")
                     unfinished = tail
+                    if len(unfinished) > _LONGEST:
+                        raise ValueError(f"{self.path!r} has a line longer than {_LONGEST:,} bytes. Is it a table?")
                     if newline:
                         yield first_line, lines + newline
                         first_line += lines.count(b"\n") + 1
