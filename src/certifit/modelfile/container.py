@@ -66,7 +66,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         target = os.path.realpath(path)  # a link stays a link; its target is replaced
         mode = _mode_of(target, path)
         folder = os.path.dirname(target)
-        temporary = temporary_in(folder, ".tmp")
+        temporary = os.fspath(temporary_in(folder, ".tmp"))
         try:
             _write_new(temporary, data, mode)
             if read_bytes(temporary, len(data)) != data:
