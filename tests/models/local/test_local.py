@@ -340,9 +340,9 @@ def test_what_takes_long_says_so_before_it_begins_and_hears_ctrl_c_between_width
     """The core hears of Ctrl-C between queries: where one takes long, widths are fitted one after the other."""
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     at_once = cf.LocallyWeightedRegression().fit(X, y)
-    monkeypatch.setattr("certifit.models.local.solver.LONG", 0.0)
+    monkeypatch.setattr("certifit.runtime.LONG", 0.0)
     monkeypatch.setattr("certifit.models.local.solver.DEAF", 0.0)
-    with pytest.warns(UserWarning, match="840 local fits to 60 rows are expected .* Sample rows"):
+    with pytest.warns(UserWarning, match="840 local fits to 60 rows.* expected .* Sample rows"):
         apart = cf.LocallyWeightedRegression().fit(X, y)
     assert apart.curve_.tobytes() == at_once.curve_.tobytes()
     assert apart.local_coef_.tobytes() == at_once.local_coef_.tobytes()

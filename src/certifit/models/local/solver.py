@@ -6,7 +6,6 @@ own fit. Where l_i is nearly 1, or the system is singular, the fit without the r
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +15,9 @@ from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
 from certifit.models.local.about import n_left_out
 from certifit.models.local.task import LocalRows, LocalState, LocalTask, points_of
-from certifit.runtime import check_work, core, n_threads
+from certifit.runtime import announce_work, core, n_threads
 
 SECONDS = 8e-9  # of one row at one query, per term and term
-LONG = 20.0  # seconds of one core that are announced
 DEAF = 0.1  # seconds that the core may work at one query: it hears of Ctrl-C between them
 ALONE = 1e-6  # 1 - l below this: the fit without the row is made
 
@@ -57,9 +55,7 @@ def fits(
     p, q = rows.n_terms + 1, len(rows.points)
     seconds = len(taus) * seconds_of(len(queries), q, rows.n_terms)
     what, instead = f"{len(taus) * len(queries):,} local fits to {q:,} rows", "Sample rows, or give tau as a number."
-    check_work(seconds, what, instead)
-    if seconds > LONG:
-        warnings.warn(f"{what} are expected to take some {seconds:.0f} s of one core. {instead}", stacklevel=2)
+    announce_work(seconds, what, instead)
     is_apart = rows.form.kind == "given" or seconds > DEAF * len(queries)
     parts = []
     for tau in np.split(taus, len(taus)) if is_apart else [taus]:
