@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cache, wraps
 from importlib import import_module
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from threading import Lock, local
 from types import ModuleType
@@ -296,7 +296,10 @@ def one_blas_thread(function: Callable[Arguments, Result]) -> Callable[Arguments
 
 
 class _BlasLimit:
-    """BLAS has one setting a process: the first call in takes it, the last one out gives it back."""
+    """BLAS has one setting a process: the first call in takes it, the last one out gives it back.
+
+    Only OpenBLAS on OpenMP has one a thread: every thread takes and gives back its own.
+    """
 
     def __init__(self) -> None:
         self.reset()
@@ -309,23 +312,39 @@ class _BlasLimit:
 
     def enter(self) -> None:
         with self.lock:
-            if self.depth == 0:
-                if self.libraries is None:  # looking for the loaded libraries takes milliseconds
-                    from threadpoolctl import ThreadpoolController
+            if self.libraries is None:  # looking for the loaded libraries takes milliseconds
+                from threadpoolctl import ThreadpoolController
 
-                    self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-                now = [(library, library.get_num_threads()) for library in self.libraries]
-                self.held = [(library, n) for library, n in now if n not in (1, None)]
-                for library, _ in self.held:
-                    library.set_num_threads(1)
+                self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            now = [(library, library.get_num_threads()) for library in self.libraries]
+            more = [(library, n) for library, n in now if n not in (1, None)]
+            _inside.held = [pair for pair in more if _is_per_thread(pair[0])]
+            if self.depth == 0:
+                self.held = [pair for pair in more if not _is_per_thread(pair[0])]
+            for library, _ in more:
+                _set_blas_threads(library, 1)
             self.depth += 1
 
     def leave(self) -> None:
         with self.lock:
             self.depth -= 1
-            if self.depth == 0:
-                for library, n in self.held:
-                    library.set_num_threads(n)
+            for library, n in _inside.held + (self.held if self.depth == 0 else []):
+                _set_blas_threads(library, n)
+
+
+def _is_per_thread(library: Any) -> bool:
+    return getattr(library, "threading_layer", "") == "openmp"
+
+
+def _set_blas_threads(library: Any, n: int) -> None:
+    """By OpenBLAS's own function: threadpoolctl 3.8 does nothing in any thread but the first that set a number."""
+    if library.internal_api == "openblas" and not _is_per_thread(library):
+        for name in product(("", "scipy_"), ("openblas_set_num_threads",), ("", "64_", "_64")):
+            own = getattr(library.dynlib, "".join(name), None)
+            if own is not None:
+                own(n)
+                return
+    library.set_num_threads(n)
 
 
 _limit = _BlasLimit()
