@@ -155,20 +155,45 @@ def _limited() -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize(("key", "row"), _limited())
-@pytest.mark.slow
-def test_a_fit_whose_time_is_up_stops_and_says_how_far_it_can_be(key: str, row: Row) -> None:
-    """1e-9 s are over at the first step: what is left is a finished model, proven, or said not to be."""
-    X, y = row.rows(400, 6)
+def test_a_fit_whose_time_is_up_stops_and_begins_no_proof(key: str, row: Row, monkeypatch: Any, tmp_path: Any) -> None:
+    """1e-9 s are over at the first step: what is left is a finished model that says so, also in its file."""
+    X, y = row.rows(100, 6)
     model = clone(row.model).set_params(max_time=1e-9)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X) if y is None else model.fit(X, y)
-    told = [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    rows = (X,) if y is None else (X, y)
+    with monkeypatch.context() as during, pytest.warns(ConvergenceWarning, match="time was up before the proof"):
+        during.setattr(type(model), "_certified", None)
+        model.fit(*rows)
     assert len(model.history_) <= 2
     assert np.isfinite(row.answers(model, X)).all()
-    if not model.certificate_.holds:
-        assert any("max_time" in sentence for sentence in told), told
-        assert model.certificate_.value > model.certificate_.tolerance or model.certificate_.fault
+    cf.save(model, tmp_path / "model")
+    for kept in (model, cf.load(tmp_path / "model")):
+        assert not kept.certificate_.holds
+        assert "time was up before the proof" in kept.certificate_.sentences()[0]
+        np.testing.assert_array_equal(row.answers(kept, X), row.answers(model, X))
+    assert "time was up" not in str(model.certify(*rows))
+
+
+def test_a_network_looks_at_the_time_within_an_epoch(monkeypatch: Any) -> None:
+    monkeypatch.setattr("certifit.models.network.solver.WEIGHT_SECONDS", 1.0)  # so a part of an epoch is a batch
+    X, y = Row(None, "reg").rows()
+    model = cf.MLPRegressor((5,), batch_size=7, max_iter=1, early_stopping=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole, limited, hurried = (clone(model).set_params(max_time=t).fit(X, y) for t in (None, 1e6, 1e-9))
+    np.testing.assert_array_equal(whole.parameters_, limited.parameters_)
+    assert (whole.parameters_ != hurried.parameters_).any()
+
+
+def test_what_only_a_proof_needs_is_left_out_when_time_is_up(monkeypatch: Any, tmp_path: Any) -> None:
+    """A lasso tries no further dual points; the other eigenvalues of all columns are not found."""
+    monkeypatch.setattr("certifit.models.lasso.solver.proven_gap", None)
+    X, y = Row(None, "reg").rows(60, 220)
+    with pytest.warns(ConvergenceWarning, match="time was up before the proof"):
+        assert np.isfinite(cf.Lasso(0.01, max_time=1e-9).fit(X, y).history_[-1]["objective"])
+        components = cf.PCA(2, max_time=1e-9).fit(X)
+    cf.save(components, tmp_path / "model")
+    assert len(components.spectrum_) == len(cf.load(tmp_path / "model").spectrum_) == 2
+    np.testing.assert_allclose(components.projection_error_, cf.PCA(2).fit(X).projection_error_, rtol=1e-9)
 
 
 def test_time_that_is_up_leaves_a_bound_that_is_true() -> None:

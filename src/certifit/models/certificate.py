@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Self
 
 from certifit.data.privacy import visible
 
 EXACT_FIT_CLAIM = "excess of the objective relative to the null model's: exact fit to rounding"
 MOST_RELATIONS_IN_FIRST = 3
 OF_ITS_SIZE = " of its size"
+OUT_OF_TIME = "time was up before the proof (max_time). `certify` with the same rows makes it."
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,15 @@ class Certificate:
     @property
     def fault(self) -> str:
         """Why there can be no proof, where it is not that the value is too large."""
-        return ""
+        return self.theorem if self.theorem == OUT_OF_TIME else ""
+
+    @classmethod
+    def out_of_time(cls, tolerance: float, **stated: object) -> Self:
+        """Of a fit whose time was up before the proof. stated: what else a certificate of this kind says."""
+        if "fault" in cls.__dataclass_fields__:
+            stated["fault"] = OUT_OF_TIME
+        known: Any = stated
+        return cls("nothing", OUT_OF_TIME, math.inf, tolerance, 0.0, **known)
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
@@ -100,6 +109,8 @@ class Certificate:
         is_known = self.literal is not None and self.literal < 1  # no objective is below 0
         literally = "" if not is_known else f" Taken literally, the data allow up to {self.literal:.1e} less."
         if not self.holds:
+            if self.fault:
+                return f"NOT certified: {self.fault}"
             if self.advice and math.isinf(self.value):
                 return f"NOT certified: {self.advice}"
             unit = "of the null model's objective" if self.is_exact_fit else "(relative)"

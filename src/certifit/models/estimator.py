@@ -19,6 +19,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -50,12 +51,12 @@ from certifit.data.writing import write_predictions
 from certifit.maps import Basis, Polynomial, TableEncoder, UserEncoder, encoder_key, encoder_of
 from certifit.maps.table.along import encoded_table
 from certifit.minimise.problem import Run
-from certifit.minimise.steps import closed_form_row
+from certifit.minimise.steps import closed_form_row, time_is_up
 from certifit.models.adapter import learner_of
 from certifit.models.callbacks import CallbackSupport, fit_watch
 from certifit.models.certificate import Certificate
 from certifit.models.folds import FoldStates, Grid, Rounds
-from certifit.models.learner import Told
+from certifit.models.learner import Learner, Told
 from certifit.models.metric import Metric
 from certifit.models.named_parameters import NamedParameters
 from certifit.models.parameters import refuse_elsewhere
@@ -78,6 +79,7 @@ StateT = TypeVar("StateT")  # frozen arrays: all that a fit finds, without rows
 
 
 RowsT = TypeVar("RowsT")  # what the gate of an estimator lets through
+DEFAULT_TOL = 1e-8
 FRAMES_TO_USER = 6  # from a warning of `_settle` up to the line that called fit
 
 
@@ -214,7 +216,20 @@ class TaskEstimator(Estimator[Source], Generic[TaskT, StateT]):
 
     def _prove(self, task: TaskT, run: Run[StateT]) -> None:
         """The certificate of what is kept, and what follows from both."""
-        self.certificate_ = self._certified(task, self._state())
+        self.certificate_ = self._out_of_time() if time_is_up() else self._certified(task, self._state())
+
+    def _out_of_time(self) -> Certificate:
+        """The certificate of a fit whose time was up before its proof was begun."""
+        learner = learner_of(self)
+        assert isinstance(learner, Learner)
+        module, _, name = learner.load_record().objects["certificate_"].place.partition(":")
+        kind: type[Certificate] = getattr(import_module(f"certifit.{module}"), name)
+        tol = getattr(self, "tol", 1.0)
+        return kind.out_of_time(DEFAULT_TOL if tol is None else float(tol), **self._stated())
+
+    def _stated(self) -> dict[str, object]:
+        """What the certificate of a fit without a proof says of the model all the same; a model file compares it."""
+        return {}
 
     def _warnings(self, task: TaskT, run: Run[StateT]) -> list[str]:
         """What the user has to know at once."""

@@ -5,6 +5,7 @@ First the parameters of a penalty on weights: its strength, factors of single co
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from certifit.data.user_input import UserRows, UserTarget, UserWeights, refuse_n
 from certifit.inference.least_squares import Inference
 from certifit.maps import Polynomial, TableEncoder, encoder_key
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import time_is_up
 from certifit.models.adapter import learner_of
 from certifit.models.estimator import StateT, TaskEstimator, TaskT, fitted_basis
 from certifit.models.folds import Candidate, EachRow, Grid, Rounds, Subsets, candidates_of, shared_work
@@ -349,10 +351,13 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
             refuse_nonfinite(Memory(columns.X, None, names=self.column_names_))
         return scores
 
+    def _stated(self) -> dict[str, object]:
+        return unproven_columns(self)
+
     def _prove(self, task: TaskT, run: Run[WeightsT]) -> None:
         super()._prove(task, run)
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.inference_ = self._inferred(task)
+        self.inference_ = None if time_is_up() else self._inferred(task)
 
     def _inferred(self, task: TaskT) -> Inference | None:
         """What standard errors come from; None where there are none."""
@@ -372,6 +377,13 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
                 "fit_intercept=False needs basis=Polynomial(degree, form='powers'): Chebyshev columns T2, T4, ... "
                 "hold a constant, which would act as an intercept."
             )
+
+
+def unproven_columns(model: Any) -> dict[str, object]:
+    """What a certificate without a proof says of the columns of a linear model: their rank was not looked at."""
+    names, p = list(model.column_names_), len(model.column_names_)
+    named = tuple(["intercept"] * int(model.fit_intercept) + names)
+    return {"rank": p, "n_columns": p, "condition": math.inf, "names": named}
 
 
 def _open(encoder: TableEncoder) -> tuple[TableEncoder, TableEncoder, Gaps | None]:

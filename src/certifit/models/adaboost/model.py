@@ -174,6 +174,9 @@ class AdaBoostClassifier(Classifier[BoostTask, StumpVote]):
     def _state(self) -> StumpVote:
         return self.vote_
 
+    def _stated(self) -> dict[str, object]:
+        return {"n_rounds": self.vote_.n_rounds}
+
     def _certified(self, task: BoostTask, state: StumpVote) -> BoostingCertificate:
         return certify(task, state)
 

@@ -172,6 +172,9 @@ class AdaBoostRegressor(Regressor[MedianTask, TreeMedian]):
     def _state(self) -> TreeMedian:
         return self.median_
 
+    def _stated(self) -> dict[str, object]:
+        return {"n_rounds": self.median_.n_rounds}
+
     def _certified(self, task: MedianTask, state: TreeMedian) -> MedianCertificate:
         return certify(task, state)
 

@@ -178,6 +178,9 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
     def _state(self) -> BoostingState:
         return self.boosting_
 
+    def _stated(self) -> dict[str, object]:
+        return {"n_trees": len(self.boosting_.ends) - 1, "loss": float(self.boosting_.loss[-1])}
+
     def _certified(self, task: BoostingTask, state: BoostingState) -> GradientBoostingCertificate:
         return certify(task, state)
 

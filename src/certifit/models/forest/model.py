@@ -90,6 +90,9 @@ class ForestModel(TaskEstimator[ForestTask, ForestState]):
     def _state(self) -> ForestState:
         return self.forest_
 
+    def _stated(self) -> dict[str, object]:
+        return {"n_trees": self.forest_.n_trees}
+
     def _certified(self, task: ForestTask, state: ForestState) -> ForestCertificate:
         return certify(task, state)
 

@@ -22,7 +22,7 @@ from certifit.minimise.minimum import solver_of
 from certifit.minimise.problem import Run, Solver
 from certifit.minimise.row_pass import RowOrder, one_pass, row_facts, wide_stretches
 from certifit.minimise.row_pass import RowState as PassState
-from certifit.minimise.steps import full_row
+from certifit.minimise.steps import full_row, time_is_up
 from certifit.minimise.stochastic import SGD
 from certifit.models.folds import EachRow, FoldStates, FoldWeights, Grid, MeanState, Rounds, RowState
 from certifit.models.gathered import row_count
@@ -37,7 +37,7 @@ from certifit.models.glm.task import GlmTask
 from certifit.models.lasso.solver import LassoPath
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.least_squares.solver import smallest_norm
-from certifit.models.linear import PenaltyParameters, alpha_count
+from certifit.models.linear import PenaltyParameters, alpha_count, unproven_columns
 from certifit.models.start import AUTO, Start, check_start, start_weights
 from certifit.runtime import core, n_threads
 from certifit.statistics.cell_sums import Store
@@ -238,12 +238,16 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
     def _certified(self, task: GlmOrSoftmaxTask, state: GlmState) -> GlmCertificate:
         return certify(task, state, self._tolerance())
 
+    def _stated(self) -> dict[str, object]:
+        return unproven_columns(self)
+
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._prove(task, run)
         if (
             not self.certificate_.holds
             and self.solver == AUTO
             and self._is_free()
+            and not time_is_up()
             and not self.certificate_.is_separated
         ):
             state = solved_by_remainders(task, self._state(), int(self.max_iter))
@@ -262,7 +266,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
                     self._keep_weights(run.state)
                     self.certificate_ = proven
         self.rank_, self.condition_ = self.certificate_.rank, self.certificate_.condition
-        self.inference_ = self._inferred(task, self._state())
+        self.inference_ = None if time_is_up() else self._inferred(task, self._state())
 
     def _tolerance(self) -> float:
         """tol, or what suits the solver."""

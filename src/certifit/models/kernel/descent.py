@@ -18,7 +18,7 @@ from certifit.data.columns import Array
 from certifit.mathematics.kernels.tiles import multiply
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
-from certifit.models.certificate import Certificate
+from certifit.models.certificate import OUT_OF_TIME, Certificate
 from certifit.models.kernel.task import KernelRows
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT
@@ -53,6 +53,8 @@ class LmsCertificate(Certificate):
     def sentences(self) -> list[str]:
         """The certificate in words."""
         head = "Stable" if self.holds else "NOT proven"
+        if self.theorem == OUT_OF_TIME:
+            return [self._first_sentence()]
         first = f"{head}: the step is {self.value:.3g} of the largest stable one, {self.largest_step:.3g}."
         error = f"The mean of squared errors / 2 over the rows of the fit is {self.objective:.6g}."
         return [

@@ -14,7 +14,7 @@ from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined
 from certifit.models.kernel.base import KernelModel, UserKernel
 from certifit.models.kernel.components import KernelVariance, solve
-from certifit.models.pca.certificate import PCACertificate, certify
+from certifit.models.pca.certificate import PCACertificate, certify, unproven_directions
 from certifit.models.pca.task import Directions
 
 
@@ -132,6 +132,9 @@ class KernelPCA(
         if state.components.shape[1] != task.n_columns:
             raise ValueError(f"The model keeps {state.components.shape[1]} rows, and the data has {task.n_columns}.")
         return certify(task, state, float(self.tol))
+
+    def _stated(self) -> dict[str, object]:
+        return unproven_directions(self.explained_variance_, self.total_variance_, len(self.eigenvectors_))
 
     def _prove(self, task: KernelVariance, run: Run[Directions]) -> None:
         super()._prove(task, run)

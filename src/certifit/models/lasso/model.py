@@ -184,6 +184,9 @@ class LassoModel(PenaltyParameters[LassoOrLeastSquares, Weights], LinearRegresso
             )
         raise ValueError(f"solver must be 'auto', {COORDINATE!r} or CoordinateDescent(...). Got {self.solver!r}.")
 
+    def _stated(self) -> dict[str, object]:
+        return super()._stated() | {"rank": int(np.count_nonzero(self.coef_))}
+
     def _certified(self, task: LassoOrLeastSquares, state: Weights) -> Certificate:
         prove: Callable[..., Certificate] = elastic.certify if isinstance(task, LassoTask) else least_squares.certify
         return prove(task, state, float(self.tol))

@@ -74,6 +74,9 @@ class LeastSquaresRegressor(LinearRegressor[LeastSquaresTask, Weights]):
     def _state(self) -> Weights:
         return Weights(self.coef_, self.intercept_)
 
+    def _stated(self) -> dict[str, object]:
+        return super()._stated() | {"names": ()}
+
     def _certified(self, task: LeastSquaresTask, state: Weights) -> Certificate:
         return certify(task, state, float(self.tol))
 

@@ -13,7 +13,7 @@ from certifit.data.user_input import UserRows, UserTarget, predict_rows
 from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.row_pass import RowOrder
-from certifit.minimise.steps import NAN
+from certifit.minimise.steps import NAN, time_is_up
 from certifit.models.estimator import TaskEstimator
 from certifit.models.learner import Told
 from certifit.models.network.about import SIZES
@@ -161,13 +161,16 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         rules = self._rules(task)
         starts = [self._start(task, rules, k).astype(self.dtype) for k in range(int(self.n_starts))]
         walks = [solve(task, rules, start.copy()) for start in starts]
-        ends = [objective(task, walk.parameters)[0] for walk in walks]
+        is_over = time_is_up()  # then the last row of the history is all that is known of the end
+        ends = [walk.steps.rows[-1]["objective"] if is_over else objective(task, walk.parameters)[0] for walk in walks]
         best = int(np.argmin(ends))
         walk, self.starts_ = walks[best], np.array(ends)
-        parameters, self.polished_ = walk.parameters, ""
+        parameters, self.polished_, self.diverged_ = walk.parameters, "", ""
+        if is_over:
+            return Run(NetworkState(parameters, task.units, task.alpha, ends[best]), walk.steps.rows, walk.reason)
         if self.polish:
             parameters, self.polished_ = polished(task, walk.parameters)
-        end, self.diverged_ = objective(task, parameters)[0], ""
+        end = objective(task, parameters)[0]
         if not end <= objective(task, starts[best])[0] + rules.tol:
             self.diverged_ = DIVERGED.format("the loss ended above its start")
         elif not end <= best_constant(task) + rules.tol:
@@ -190,6 +193,9 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
 
     def _state(self) -> NetworkState:
         return NetworkState(self.parameters_, self._units(), float(self.alpha_ or 0.0), self.objective_)
+
+    def _stated(self) -> dict[str, object]:
+        return {"objective": self.objective_}
 
     def _certified(self, task: NetworkTask, state: NetworkState) -> NetworkCertificate:
         return certify(task, state, self.polished_, self.diverged_, float(self.least_fall))

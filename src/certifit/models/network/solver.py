@@ -14,7 +14,7 @@ import numpy as np
 from certifit.data.columns import Array
 from certifit.minimise.minimum import minimize
 from certifit.minimise.row_pass import RowOrder
-from certifit.minimise.steps import NAN, Steps
+from certifit.minimise.steps import NAN, Steps, is_limited, time_is_up
 from certifit.models.network.task import KINDS, NetworkTask
 from certifit.runtime import announce_work, core, n_threads, one_blas_thread
 
@@ -115,28 +115,39 @@ def epoch(task: NetworkTask, rules: Rules, walk: Walk, order: RowOrder) -> float
         rows = np.arange(len(part.y)) if part.order is None else part.order
         visits = order.drawn(rows, part.weight, walk.n_passes, part.number)
         visits = np.ascontiguousarray(visits if part.held is None else visits[~part.held[visits]], dtype=np.int64)
-        if len(visits) == 0:
-            continue
-        out = call(
-            *task.shape(),
-            *task.loss.compiled,
-            part.X,
-            part.y,
-            part.offset,
-            visits,
-            walk.parameters,
-            walk.first,
-            walk.second,
-            walk.n_steps,
-            method,
-            rules.schedule,
-            pace,
-            rules.batch,
-            n_threads(),
+        n_once = (
+            rules.batch * batches_between_looks(rules.batch, len(walk.parameters))
+            if is_limited()
+            else max(len(visits), 1)
         )
-        walk.parameters, walk.first, walk.second, walk.n_steps = out[:4]
-        loss, n_visits = loss + out[4], n_visits + len(visits)
+        for some in (visits[begin : begin + n_once] for begin in range(0, len(visits), n_once)):
+            out = call(
+                *task.shape(),
+                *task.loss.compiled,
+                part.X,
+                part.y,
+                part.offset,
+                some,
+                walk.parameters,
+                walk.first,
+                walk.second,
+                walk.n_steps,
+                method,
+                rules.schedule,
+                pace,
+                rules.batch,
+                n_threads(),
+            )
+            walk.parameters, walk.first, walk.second, walk.n_steps = out[:4]
+            loss, n_visits = loss + out[4], n_visits + len(some)
+            if time_is_up():
+                return float(loss / n_visits + task.penalty(walk.parameters))
     return loss / max(n_visits, 1) + task.penalty(walk.parameters)
+
+
+def batches_between_looks(n_rows: int, n_weights: int) -> int:
+    """Batches of so many rows that take a tenth of a second of one core: what `max_time` waits for."""
+    return max(int(0.1 / (n_rows * n_weights * WEIGHT_SECONDS)), 1)
 
 
 def _descend(task: NetworkTask, rules: Rules, walk: Walk, order: RowOrder) -> float:

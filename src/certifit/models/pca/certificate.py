@@ -52,6 +52,8 @@ class PCACertificate(Certificate):
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
+        if self.fault:
+            return [self._first_sentence()]
         if self.holds and not self.rank and self.outside is None:
             return self._still_sentences()
         k = len(self.names)
@@ -121,6 +123,21 @@ class PCACertificate(Certificate):
 
 
 @one_blas_thread
+def unproven_directions(variances: Array, total: float, n_columns: int) -> dict[str, object]:
+    """What a certificate without a proof says of directions: how many, and the share that they explain."""
+    k, kept = len(variances), float(variances.sum())
+    return {
+        "rank": k,
+        "n_columns": n_columns,
+        "condition": math.inf,
+        "names": tuple(f"pca{i}" for i in range(k)),
+        "digits": (0.0,) * k,
+        "orthonormality": math.inf,
+        "explained": min(kept / total, 1.0) if total > 0 else 1.0,
+        "projection_error": max(total - kept, 0.0),
+    }
+
+
 def certify(task: VarianceTask, state: Directions, tolerance: float) -> PCACertificate:
     """How far the directions are from the best; no solver takes part."""
     with np.errstate(all="ignore"):  # what leaves the range is infinitely far off

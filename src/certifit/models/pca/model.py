@@ -17,8 +17,9 @@ from certifit.data.source import Block, Memory, Source
 from certifit.data.user_input import OutPath, Predictions, UserRows, refuse_nonfinite
 from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
+from certifit.minimise.steps import time_is_up
 from certifit.models.estimator import Transformer, joined
-from certifit.models.pca.certificate import PCACertificate, certify
+from certifit.models.pca.certificate import PCACertificate, certify, unproven_directions
 from certifit.models.pca.row_variance import ProductVariance, RowVariance
 from certifit.models.pca.solver import solve
 from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask, few_rows
@@ -215,6 +216,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         self.total_variance_ = task.total * task.factor
         self.route_ = ROUTES[type(task)]
 
+    def _stated(self) -> dict[str, object]:
+        share = 1 - float(self.ddof) / self.data_["sum_weight"]  # the certificate divides by the sum of weights
+        kept, total = share * self.explained_variance_, share * self.total_variance_
+        return unproven_directions(kept, total, len(self.column_names_))
+
     def _prove(self, task: VarianceTask, run: Run[Directions]) -> None:
         super()._prove(task, run)
         self.derive()
@@ -275,8 +281,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
 
 
 def _spectrum(task: VarianceTask, kept: Array) -> Array:
-    """The variances kept, then the others where a matrix has them."""
-    values = task.eigenvalues()
+    """The variances kept, then the others where a matrix has them and there is time."""
+    values = None if time_is_up() else task.eigenvalues()
     dropped = np.zeros(0) if values is None else np.maximum(values[len(kept) : task.n_columns], 0.0) * task.factor
     return np.concatenate([kept, np.minimum(dropped, kept[-1])])
 

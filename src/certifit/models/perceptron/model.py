@@ -19,7 +19,7 @@ from certifit.data.source import Block, Source
 from certifit.data.user_input import UserLabels, UserRows, UserTarget, refuse_nonfinite
 from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
-from certifit.minimise.steps import full_row
+from certifit.minimise.steps import full_row, time_is_up
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier
 from certifit.models.glm.separation_certificate import Separation
@@ -130,8 +130,16 @@ class Perceptron(Classifier[PerceptronTask, Weights]):
         self._keep_weights(run.state)
         self.n_updates_, self.cycle_ = run.n_updates, run.cycle
 
+    def _stated(self) -> dict[str, object]:
+        return {"n_updates": self.n_updates_, "cycle": self.cycle_ or ()}
+
     def _prove(self, task: PerceptronTask, run: Run[Weights]) -> None:
         assert isinstance(run, PerceptronRun)
+        if time_is_up():
+            unproven = self._out_of_time()
+            assert isinstance(unproven, PerceptronCertificate)
+            self.certificate_ = unproven
+            return
         witness = self._witness(task, None)
         self.certificate_ = certify(task, self._state(), self.n_updates_, self.cycle_, run.separation, witness)
 

@@ -55,6 +55,8 @@ class MarginCertificate(Certificate):
     def sentences(self) -> list[str]:
         """The certificate in words."""
         first = super().sentences()[0]
+        if self.fault:
+            return [first]
         return [
             f"{self.assumption}{first[0].lower() if self.assumption else first[0]}{first[1:]}",
             f"Worst violation of the conditions of the optimum: {self.violation:.1e}. Multipliers at 0: "

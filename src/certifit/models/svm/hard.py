@@ -216,6 +216,9 @@ class HardMarginSVC(MarginModel, Classifier[MarginTask, MarginState]):
         with np.errstate(divide="ignore", invalid="ignore"):
             self.margin_ = np.float64(np.min(machine.sign * f) / size) if size > 0 else np.float64(0.0)
 
+    def _stated(self) -> dict[str, object]:
+        return {"is_soft": self.alpha_ is not None}
+
     def _certified(self, task: MarginTask, state: MarginState) -> HardMarginCertificate:
         return (certify_hard if task.alpha is None else certify_soft)(task, state, float(self.tol))
 

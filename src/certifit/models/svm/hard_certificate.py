@@ -51,7 +51,7 @@ class HardMarginCertificate(MarginCertificate):
 
     def sentences(self) -> list[str]:
         """The certificate in words."""
-        if self.is_soft:
+        if self.is_soft or self.fault:
             return super().sentences()
         if not self.holds:
             return [
