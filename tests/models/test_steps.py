@@ -170,7 +170,12 @@ def test_a_fit_whose_time_is_up_stops_and_begins_no_proof(key: str, row: Row, mo
         assert not kept.certificate_.holds
         assert "time was up before the proof" in kept.certificate_.sentences()[0]
         np.testing.assert_array_equal(row.answers(kept, X), row.answers(model, X))
-    assert "time was up" not in str(model.certify(*rows))
+        verification = cf.verify(kept, *rows)
+        assert not verification and not any("rank" in reason for reason in verification.reasons)
+        assert "time was up" not in str(kept.certify(*rows)) and "states" not in str(kept.certify(*rows))
+    if key == "linear_regression":
+        with pytest.raises(ValueError, match="time was up"):
+            model.summary()
 
 
 def test_a_network_looks_at_the_time_within_an_epoch(monkeypatch: Any) -> None:

@@ -28,7 +28,7 @@ from certifit.data.user_input import takes
 from certifit.exact.proof import MOST_MINUTES, ExactProof, refuse_long
 from certifit.modelfile.codec import children_of, key_of, record_of
 from certifit.modelfile.files import load
-from certifit.models.certificate import Certificate, least_certain
+from certifit.models.certificate import OUT_OF_TIME, Certificate, least_certain
 from certifit.models.learner import how_sure
 from certifit.models.pca.certificate import PCACertificate
 from certifit.models.record import Json, Model
@@ -321,7 +321,7 @@ def _exact_sentence(proof: ExactProof, certificate: Certificate, stored: Certifi
 
 
 def _rank_reasons(certificate: Certificate, stored: Certificate) -> Iterator[str]:
-    if certificate.rank != stored.rank:
+    if certificate.rank != stored.rank and stored.theorem != OUT_OF_TIME:
         yield f"The columns have rank {certificate.rank} on this data, and rank {stored.rank} was claimed."
 
 

@@ -162,9 +162,7 @@ class BoostingModel(TaskEstimator[BoostingTask, BoostingState]):
 
     def _solve(self, task: BoostingTask) -> Run[BoostingState]:
         before = getattr(self, "boosting_", None) if self.warm_start else None
-        if before is None:
-            return boost(task)
-        if before.width != task.width or before.n_rounds > self.n_estimators:
+        if before is not None and (before.width != task.width or before.n_rounds > self.n_estimators):
             raise ValueError(
                 f"warm_start goes on from {before.n_rounds} rounds of the same classes. Got n_estimators="
                 f"{self.n_estimators}. Raise it, or set warm_start=False."

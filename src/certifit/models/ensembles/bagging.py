@@ -44,30 +44,32 @@ class Bagging(InMemory):
         """What an estimator adds to the mean of all, rows x columns."""
 
     def _learn(self, rows: CheckedRows) -> None:
-        samples = [self._sample(rows, number) for number in range(self.n_estimators)]
-        self.estimators_, steps = self._copies(rows, samples)
+        self.estimators_, samples, steps = self._copies(rows)
         weight = float(rows.distinct.weight.sum())
         self.data_ = {"n_rows": int((rows.distinct.kind >= 0).sum()), "sum_weight": weight}
         self._take_names()
         self.history_ = steps.rows
-        self.oob_error_, self.oob_interval_ = self._error(rows, samples[: len(self.estimators_)])
+        self.oob_error_, self.oob_interval_ = self._error(rows, samples)
         if self.shortfall:
             warnings.warn(f"NOT certified: {self.shortfall} {steps.reason}", ConvergenceWarning, stacklevel=4)
 
-    def _copies(self, rows: CheckedRows, samples: list[Array]) -> tuple[list[BaseEstimator], Steps]:
-        """Fitted copies, as many at a time as n_jobs says where the fit is watched, until it is over."""
+    def _copies(self, rows: CheckedRows) -> tuple[list[BaseEstimator], list[Array], Steps]:
+        """Fitted copies and their samples; where the fit is watched n_jobs at a time, until it is over."""
         takes_weight = has_fit_parameter(self.estimator, "sample_weight")
-        at_once = effective_n_jobs(self.n_jobs) if is_watched() else len(samples)
+        n_asked = int(self.n_estimators)
+        at_once = effective_n_jobs(self.n_jobs) if is_watched() else n_asked
         models: list[BaseEstimator] = []
+        samples: list[Array] = []
         steps = Steps(first=1)
-        while len(models) < len(samples) and not steps.is_over:
-            numbers = range(len(models), min(len(models) + at_once, len(samples)))
+        while len(models) < n_asked and not steps.is_over:
+            numbers = range(len(models), min(len(models) + at_once, n_asked))
+            samples += [self._sample(rows, number) for number in numbers]
             models += Parallel(n_jobs=self.n_jobs)(
                 delayed(fitted)(self._copy(number), *drawn(rows, samples[number], takes_weight)) for number in numbers
             )
             for _ in numbers:
                 steps.add()
-        return models, steps
+        return models, samples, steps
 
     @property
     def shortfall(self) -> str:

@@ -211,7 +211,7 @@ class PoissonRegressor(GlmRegressor):
         Stop also where a step is shorter than this.
     max_iter : int >= 1, default 1000
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
 
     Attributes
     ----------

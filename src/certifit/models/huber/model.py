@@ -62,7 +62,7 @@ class HuberRegressor(LinearRegressor[HuberTask, HuberWeights]):
     max_iter : int from 1 to 1000000, default 100
         Newton steps at one scale, or steps of `solver`.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ class KernelRidge(KernelModel[KernelRidgeTask, KernelState], Regressor[KernelRid
     max_iter : int >= 1, default 1000
         Steps of conjugate gradients.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
     start : None, "zero", a whole number >= 0 or an array, default None
         Where conjugate gradients begin, for models of more than 2,500 rows. "zero" and None: at no coefficients; a
         whole number is the seed of standard normal numbers; an array has a number per row of the fit that has weight,

@@ -242,7 +242,7 @@ class Lasso(LassoModel):
     max_iter : int >= 1, default 10000
         Passes over the columns.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
 
     Attributes
     ----------

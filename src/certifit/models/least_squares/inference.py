@@ -284,6 +284,8 @@ class InferenceMethods(Regressor[TaskT, WeightsT]):
             return _CHOSEN if self.alpha_ > 0 else _BOUNDED
         if self.alpha_ > 0:
             return _PENALISED
+        if self.certificate_.fault:
+            return self.certificate_.fault
         n_obs = self.data_["sum_weight"] if facts is None else facts.n_rows
         rank = (self.certificate_.rank or 0) + int(self.fit_intercept)
         if self.certificate_.dependent and n_obs > rank:

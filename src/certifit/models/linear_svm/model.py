@@ -59,7 +59,7 @@ class LinearSVC(WeightedClasses[LinearTask, LinearState]):
     max_iter : int >= 1, default 1000
         Most steps; of "coordinate" and "sgd" passes of as many steps as there are rows. "sgd" takes them all.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far it came.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
     random_state : int >= 0, default 0
         The seed of the draws of "sgd".
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,7 @@ from certifit.maps import UserEncoder
 from certifit.minimise.problem import Run
 from certifit.minimise.row_pass import RowOrder
 from certifit.minimise.steps import NAN, time_is_up
+from certifit.models.certificate import OUT_OF_TIME
 from certifit.models.estimator import TaskEstimator
 from certifit.models.learner import Told
 from certifit.models.network.about import SIZES
@@ -198,6 +200,9 @@ class Network(TaskEstimator[NetworkTask, NetworkState]):
         return {"objective": self.objective_}
 
     def _certified(self, task: NetworkTask, state: NetworkState) -> NetworkCertificate:
+        stated: NetworkCertificate | None = getattr(self, "certificate_", None)
+        if stated is not None and stated.theorem == OUT_OF_TIME:  # the objective at the end was not known
+            state = replace(state, objective=objective(task, state.parameters)[0])
         return certify(task, state, self.polished_, self.diverged_, float(self.least_fall))
 
     def _warnings(self, task: NetworkTask, run: Run[NetworkState]) -> list[str]:

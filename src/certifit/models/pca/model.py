@@ -68,7 +68,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
     max_iter : int >= 1, default 100
         Steps of the randomized solver.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
     random_state : int >= 0, default 0
         Where it starts.
 

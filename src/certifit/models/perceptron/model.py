@@ -52,7 +52,7 @@ class Perceptron(Classifier[PerceptronTask, Weights]):
     max_iter : int >= 1, default 1000
         Most epochs.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
     random_state : int >= 0, default 0
         Seed of order="shuffled".
     fit_intercept : bool, default True

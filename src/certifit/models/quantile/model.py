@@ -49,7 +49,7 @@ class QuantileRegressor(LinearRegressor[QuantileTask, Weights]):
     max_iter : int from 1 to 1000000, default 200
         Steps of the interior point method.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far that can be from the best.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
 
     Attributes
     ----------

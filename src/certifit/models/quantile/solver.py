@@ -49,7 +49,9 @@ def solve(task: QuantileTask, max_iter: int, start: Weights | None = None) -> Ru
     inner = interior_point(program, np.zeros(program.n_columns), z, max_iter, unit)
     vertex = _vertex(program, inner.z, inner.freedom)
     z, rows = _least_squares_of_best(program, vertex, task.weight)
-    weights, intercept = _of_less_rounding(task, *problem.settled(z, rows))
+    weights, intercept = problem.settled(z, rows)
+    if not time_is_up():
+        weights, intercept = _of_less_rounding(task, weights, intercept)
     reason = inner.steps.reason or f"It stopped after {max_iter} steps. Raise max_iter."
     reason = "" if inner.is_converged or vertex.is_best else reason
     return Run(task.state(weights, intercept), inner.steps.rows, reason)
@@ -99,7 +101,7 @@ class _Centred:
         free = np.setdiff1d(np.arange(d), fixed)
         places = np.append(free, d) if task.fit_intercept else free
         matrix = self.program.dense_rows(data)[:, places]
-        for _ in range(REFINEMENTS if matrix.size else 0):
+        for _ in range(REFINEMENTS if matrix.size and not time_is_up() else 0):
             step = np.linalg.lstsq(matrix, task.point(weights, intercept).r[data], rcond=None)[0]
             weights[task.kept[free]] += step[: len(free)]
             if task.fit_intercept:

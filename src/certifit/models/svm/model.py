@@ -74,7 +74,7 @@ class SVC(MarginModel, WeightedClasses[MarginTask, MarginState]):
     max_iter : int >= 1, default 10_000_000
         Most steps of two multipliers, of each machine.
     max_time : float > 0 or None, default None
-        Seconds after which the fit stops where it is; the certificate says how far it came.
+        Seconds after which no further step and no proof begins: what is reached is kept, and `certify` proves it.
 
     Attributes
     ----------
