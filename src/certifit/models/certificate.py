@@ -72,12 +72,11 @@ class Certificate:
         return self.theorem if self.theorem == OUT_OF_TIME else ""
 
     @classmethod
-    def out_of_time(cls, tolerance: float, **stated: object) -> Self:
+    def out_of_time(cls, tolerance: float, **stated: Any) -> Self:
         """Of a fit whose time was up before the proof. stated: what else a certificate of this kind says."""
         if "fault" in cls.__dataclass_fields__:
             stated["fault"] = OUT_OF_TIME
-        known: Any = stated
-        return cls("nothing", OUT_OF_TIME, math.inf, tolerance, 0.0, **known)
+        return cls("nothing", OUT_OF_TIME, math.inf, tolerance, 0.0, **stated)
 
     def sentences(self) -> list[str]:
         """The certificate in words."""

@@ -352,7 +352,7 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
         return scores
 
     def _stated(self) -> dict[str, object]:
-        return unproven_columns(self)
+        return unproven_columns(self.column_names_, bool(self.fit_intercept))
 
     def _prove(self, task: TaskT, run: Run[WeightsT]) -> None:
         super()._prove(task, run)
@@ -379,11 +379,10 @@ class LinearRegressor(InferenceMethods[TaskT, WeightsT]):
             )
 
 
-def unproven_columns(model: Any) -> dict[str, object]:
+def unproven_columns(names: list[str], fit_intercept: bool) -> dict[str, object]:
     """What a certificate without a proof says of the columns of a linear model: their rank was not looked at."""
-    names, p = list(model.column_names_), len(model.column_names_)
-    named = tuple(["intercept"] * int(model.fit_intercept) + names)
-    return {"rank": p, "n_columns": p, "condition": math.inf, "names": named}
+    of_coefficients = tuple(["intercept"] * int(fit_intercept) + names)
+    return {"rank": len(names), "n_columns": len(names), "condition": math.inf, "names": of_coefficients}
 
 
 def _open(encoder: TableEncoder) -> tuple[TableEncoder, TableEncoder, Gaps | None]:

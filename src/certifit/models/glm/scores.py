@@ -239,7 +239,7 @@ class GlmModel(PenaltyParameters[GlmOrSoftmaxTask, GlmState], GlmInferenceMethod
         return certify(task, state, self._tolerance())
 
     def _stated(self) -> dict[str, object]:
-        return unproven_columns(self)
+        return unproven_columns(self.column_names_, bool(self.fit_intercept))
 
     def _prove(self, task: GlmOrSoftmaxTask, run: Run[GlmState]) -> None:
         super()._prove(task, run)
