@@ -20,8 +20,8 @@ from certifit.mathematics.kernels.tiles import multiply, symmetric_times
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import full_row
 from certifit.models.kernel.task import KernelRows
-from certifit.models.pca.solver import by_products, completed, signs
-from certifit.models.pca.task import Directions, VarianceTask
+from certifit.models.pca.solver import by_products, completed
+from certifit.models.pca.task import Directions, VarianceTask, signs
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT
 

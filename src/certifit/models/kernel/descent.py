@@ -19,7 +19,7 @@ from certifit.mathematics.kernels.tiles import multiply
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps
 from certifit.models.certificate import OUT_OF_TIME, Certificate
-from certifit.models.kernel.task import KernelRows
+from certifit.models.kernel.task import KernelRows, apart
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import TINY, UNIT
 
@@ -171,7 +171,9 @@ def certify(task: LmsTask, state: LmsState) -> LmsCertificate:
     objective = task.objective(state.dual)
     size = float(np.mean(np.square(task.y))) / 2 + state.objective
     fault = ""
-    if size < TINY / SAME and (task.y.any() or state.dual.any()):
+    if apart(state.points, task.rows.kept()) > SAME:
+        fault = "The rows that the model keeps are not those of the data."
+    elif size < TINY / SAME and (task.y.any() or state.dual.any()):
         fault = "Squares of the errors are below what float64 can state. Multiply y by a power of ten."
     elif not abs(objective - state.objective) <= SAME * size + TINY:
         fault = f"The state ends at {objective:.6g}, and states {state.objective:.6g}."

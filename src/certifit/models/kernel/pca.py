@@ -14,8 +14,9 @@ from certifit.minimise.problem import Run
 from certifit.models.estimator import Transformer, joined
 from certifit.models.kernel.base import KernelModel, UserKernel
 from certifit.models.kernel.components import KernelVariance, solve
+from certifit.models.kernel.task import apart
 from certifit.models.pca.certificate import PCACertificate, certify, unproven_directions
-from certifit.models.pca.task import Directions
+from certifit.models.pca.task import Directions, turned
 
 
 class KernelPCA(
@@ -114,14 +115,16 @@ class KernelPCA(
 
     def _keep(self, task: KernelVariance, run: Run[Directions]) -> None:
         rows, state = task.rows, run.state
-        self.X_fit_ = rows.kept()
         self._keep_rows(rows)
         self.eigenvectors_: Array = np.ascontiguousarray(state.components.T)
         self.explained_variance_: Array = state.variances
         self.total_variance_ = task.total
-        coefficients = task.coefficients(state.components, state.variances)
-        self.dual_coef_ = rows.on_every_row(coefficients)
-        self.offsets_: Array = task.means @ coefficients  # scores of the mean
+        self.X_fit_, self.dual_coef_, self.offsets_, _ = self._map(task, state)
+
+    def _map(self, task: KernelVariance, state: Directions) -> tuple[Array, Array, Array, Array]:
+        """What scores are made of: rows, coefficients, the scores of the mean; and the sizes of what these add."""
+        c = task.coefficients(state.components, state.variances)
+        return task.rows.kept(), task.rows.on_every_row(c), task.means @ c, np.abs(task.means) @ np.abs(c)
 
     def _state(self) -> Directions:
         n = len(self.eigenvectors_)
@@ -131,7 +134,10 @@ class KernelPCA(
     def _certified(self, task: KernelVariance, state: Directions) -> PCACertificate:
         if state.components.shape[1] != task.n_columns:
             raise ValueError(f"The model keeps {state.components.shape[1]} rows, and the data has {task.n_columns}.")
-        return certify(task, state, float(self.tol))
+        points, dual, offsets, sizes = self._map(task, state)
+        moved = apart(np.stack([self.offsets_, sizes]), np.stack([offsets, sizes]))
+        placed = max(apart(self.X_fit_, points), apart(self.dual_coef_, dual), moved, turned(state))
+        return certify(task, state, float(self.tol), placed)
 
     def _stated(self) -> dict[str, object]:
         return unproven_directions(self.explained_variance_, self.total_variance_, len(self.eigenvectors_))

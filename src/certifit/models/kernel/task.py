@@ -63,6 +63,16 @@ class Standard:
         return np.ascontiguousarray((X - self.mean) / self.scale)
 
 
+def apart(stated: Array, wanted: Array) -> float:
+    """The largest difference of a column, relative to its largest entry; infinite of other shapes."""
+    if stated.shape != wanted.shape:
+        return np.inf
+    sizes = np.abs(wanted).max(axis=0, initial=0.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        shares = np.where(stated == wanted, 0.0, np.abs(stated - wanted) / sizes)
+    return float(np.nan_to_num(shares, nan=np.inf, posinf=np.inf).max(initial=0.0))
+
+
 def dense_rows(X: object) -> Array:
     """Rows of any kind as float64."""
     if isinstance(X, Columns):

@@ -5,7 +5,8 @@ Four claims, each relative, and the value is the worst of them:
     residual         max_i |A v_i - l_i v_i| / l_1: an eigenvalue of A lies within it of every l_i (A symmetric)
     missed variance  (sum of the k largest eigenvalues of A - trace V'AV) / trace A: by Ky Fan no k orthonormal
                      directions explain more than that sum
-    centre, scale    |mean - the rows' own| / root of trace A, beyond the rounding of the numbers; scales likewise
+    centre, scale    |mean - the rows' own| / root of trace A, beyond the rounding of the numbers; scales likewise;
+                     what else a model says of the scores: 2 where the sign of a direction is not the model's own
 Where there is no matrix, the variance missed is what random directions find outside the span in a few products.
 """
 
@@ -65,7 +66,7 @@ class PCACertificate(Certificate):
         compared = "the best could add" if self.outside is None else "random probes found"
         missed = f"{compared} {self.missed:.1e} of the variance to what {what} explain{'s' if k == 1 else ''}"
         head = "Converged" if self.holds else f"NOT certified to {self.tolerance:.0e}"
-        placed = "" if self.placed <= self.tolerance else f"; centre or scale are off by {self.placed:.1e}"
+        placed = "" if self.placed <= self.tolerance else f"; centre, scale or signs are off by {self.placed:.1e}"
         explain = (
             f"{'It explains' if k == 1 else 'They explain'} {100 * self.explained:.4g} % of the variance; the mean"
         )
@@ -122,7 +123,6 @@ class PCACertificate(Certificate):
         return out
 
 
-@one_blas_thread
 def unproven_directions(variances: Array, total: float, n_columns: int) -> dict[str, object]:
     """What a certificate without a proof says of directions: how many, and the share that they explain."""
     k, kept = len(variances), float(variances.sum())
@@ -138,13 +138,14 @@ def unproven_directions(variances: Array, total: float, n_columns: int) -> dict[
     }
 
 
-def certify(task: VarianceTask, state: Directions, tolerance: float) -> PCACertificate:
-    """How far the directions are from the best; no solver takes part."""
+@one_blas_thread
+def certify(task: VarianceTask, state: Directions, tolerance: float, placed: float = 0.0) -> PCACertificate:
+    """How far the directions are from the best; no solver takes part. placed: how far what scores are made of is."""
     with np.errstate(all="ignore"):  # what leaves the range is infinitely far off
-        return _certified(task, state, tolerance)
+        return _certified(task, state, tolerance, placed)
 
 
-def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACertificate:
+def _certified(task: VarianceTask, state: Directions, tolerance: float, placed: float) -> PCACertificate:
     V = np.ascontiguousarray(state.components.T)
     d, k = V.shape
     # The factor is 0 where squares of such numbers are none in float64: a variance of 0 is still 0.
@@ -162,7 +163,7 @@ def _certified(task: VarianceTask, state: Directions, tolerance: float) -> PCACe
     outside = _rest(task, V, AV, probed)
     rounding = (task.error + 4 * UNIT * math.sqrt(d) * scale) / scale + outside.rounding + TINY
     missed = max(outside.best - explained, 0.0) / max(task.total, TINY)
-    placed = _misplaced(task, state)
+    placed = max(placed, _misplaced(task, state))
     error = max(task.total - explained, 0.0) * float(np.float64(task.unit) ** 2)
     if not variances.max() > 0 and task.error > 0:  # no share of a largest variance that may be 0 is known
         rounding = np.inf

@@ -22,7 +22,7 @@ from certifit.models.estimator import Transformer, joined
 from certifit.models.pca.certificate import PCACertificate, certify, unproven_directions
 from certifit.models.pca.row_variance import ProductVariance, RowVariance
 from certifit.models.pca.solver import solve
-from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask, few_rows
+from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask, few_rows, turned
 from certifit.runtime import core, n_threads, one_blas_thread
 from certifit.statistics.gram import GramSums
 
@@ -179,7 +179,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, Transformer[VarianceTask, Directions]
         return Directions(self.components_, self.explained_variance_, self.mean_, self.scale_)
 
     def _certified(self, task: VarianceTask, state: Directions) -> PCACertificate:
-        return certify(task, state, float(self.tol))
+        return certify(task, state, float(self.tol), turned(state))
 
     def _variances(self, source: Source, wanted: float | str | None) -> VarianceTask:
         arguments = (bool(self.center), bool(self.standardize), float(self.ddof))

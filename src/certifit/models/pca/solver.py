@@ -17,14 +17,13 @@ from certifit.data.columns import Array
 from certifit.minimise.problem import Run
 from certifit.minimise.steps import Steps, closed_form_row
 from certifit.models.pca.row_variance import ProductVariance, RowVariance
-from certifit.models.pca.task import ColumnVariance, Directions, VarianceTask
+from certifit.models.pca.task import TIE, ColumnVariance, Directions, VarianceTask, signs
 from certifit.runtime import one_blas_thread
 from certifit.statistics.residual import UNIT
 
 OVERSAMPLE = 10
 LARGEST_BASIS = 1 << 28  # most bytes of the directions that products are made of
 Wanted = float | str | None  # directions: a number of them, a share of the variance, "mle", or all that vary
-TIE = 1e-6  # relative difference below which entries of a direction have the same size
 
 
 @one_blas_thread
@@ -192,10 +191,3 @@ def completed(V: Array, count: int) -> Array:
             new /= np.linalg.norm(new)
         V = np.column_stack([V, new])
     return V
-
-
-def signs(V: Array) -> Array:
-    """Signs that make the largest entry of every direction positive; of equal ones the first."""
-    sizes = np.abs(V)
-    first = np.argmax(sizes >= (1 - TIE) * sizes.max(axis=0), axis=0)
-    return np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0)

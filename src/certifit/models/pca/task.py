@@ -30,6 +30,7 @@ SHARP = 1e-8  # largest relative error of a variance from float64 sums
 SHARP_TOTAL = 1e-11  # largest error of the matrix, relative to its trace
 MOST_BLOCK_ROWS = 1 << 16
 LARGEST_CONSTANT = 1e150  # of a column that is neither centred nor has a spread: sums of its squares are finite
+TIE = 1e-6  # relative difference below which entries of a direction have the same size
 ENTRY = 4 * UNIT  # rounding of the entries, relative to their size about zero
 
 
@@ -44,6 +45,18 @@ class Directions:
     variances: Array
     mean: Array
     scale: Array
+
+
+def signs(V: Array) -> Array:
+    """Signs that make the largest entry of every direction positive; of equal ones the first."""
+    sizes = np.abs(V)
+    first = np.argmax(sizes >= (1 - TIE) * sizes.max(axis=0), axis=0)
+    return np.where(V[first, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+
+
+def turned(state: Directions) -> float:
+    """2 where the largest entry of a direction is negative, or 0: how far it is from the one that a fit keeps."""
+    return float((1 - signs(state.components.T)).max(initial=0.0))
 
 
 class VarianceTask(ABC):

@@ -19,9 +19,10 @@ from certifit.data.source import Block, Source
 from certifit.data.user_input import UserLabels, UserRows, UserTarget, refuse_nonfinite
 from certifit.maps import Basis, UserEncoder
 from certifit.minimise.problem import Run
-from certifit.minimise.steps import full_row, time_is_up
+from certifit.minimise.steps import full_row, time_is_up, unreported
 from certifit.models.certificate import Certificate
 from certifit.models.classifier import Classifier
+from certifit.models.file_checks import agree
 from certifit.models.glm.separation_certificate import Separation
 from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.perceptron.certificate import PerceptronCertificate, certify, inseparability, seen_once
@@ -220,9 +221,19 @@ class Perceptron(Classifier[PerceptronTask, Weights]):
         """By the margin that the fit states: a file of before the widest one states that of its weights."""
         certificate = certify(task, state, self.n_updates_, self.cycle_)
         stated = getattr(self.certificate_, "margin", 0.0)
+        if not certificate.fault and not self._are_made_again(task, state):
+            fault = f"{len(self.history_):,} epochs of {self.n_updates_:,} updates do not lead to these weights."
+            return replace(certificate, value=math.inf, fault=fault)
         if math.isclose(certificate.margin, stated, rel_tol=SAME_MARGIN):
             return certificate
         return certify(task, state, self.n_updates_, self.cycle_, certificate.separation, self._witness(task, None))
+
+    def _are_made_again(self, task: PerceptronTask, state: Weights) -> bool:
+        """Whether the epochs of the fit end at these weights, which any others that separate pass for."""
+        with unreported(), _numbers_named(task):
+            run = Epochs(task, self._order(), int(self.random_state)).run(len(self.history_), lambda: False)
+        made = np.append(run.state.coef, run.state.intercept)
+        return run.n_updates == self.n_updates_ and agree(made, np.append(state.coef, state.intercept))
 
     def certify(  # type: ignore[override]  # takes no weights
         self, X: UserRows, y: UserTarget = None, *, tight: bool | None = None
