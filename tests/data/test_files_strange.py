@@ -57,6 +57,18 @@ def test_one_row_of_too_many_cells_is_no_name_of_a_row(tmp_path):
         read(path)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Arrow prints that it cannot decode it
+def test_a_row_of_too_many_cells_may_have_letters_of_another_encoding(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = [[x, "Köln", y] for x, _, y in ROWS]
+    path.write_bytes(text([*rows[:4], [1, "Köln", 2, 9], *rows[4:]]).encode("latin1"))
+    cells, notes = read(path, "place", bad_rows=1)
+    assert cells == ["Köln"] * N_ROWS
+    assert any("read as Windows-1252" in note for note in notes) and "line 6: 4 cells" in notes[-1]
+    with pytest.raises(ValueError, match="not utf8 text"):
+        cf.scan_csv(path, target="y", encoding="utf8")
+
+
 @pytest.mark.parametrize("form", ["{} kg/ha", "{}€/m²"])
 def test_a_unit_may_be_divided_by_another(tmp_path, form):
     path = tmp_path / "rows.csv"

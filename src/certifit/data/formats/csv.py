@@ -331,8 +331,8 @@ class CsvFiles:
         said = str(error)
         if isinstance(error, MemoryError):
             return refused_memory(path, error)
-        if bad.refused is not None:
-            return ValueError(self._too_many(bad.refused))
+        if bad.refused is not None or "columns, got" in said:  # of a row that Arrow cannot decode nobody is told
+            return self._undecodable(path) if bad.refused is None else ValueError(self._too_many(bad.refused))
         if match := _CELL_ERROR.search(said):
             return self._bad_cell(path, types, int(match[1]), int(match[2] or 0), match[3])
         if "cannot infer number of columns" in said:
