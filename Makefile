@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_COMPILE := 0
 SOURCES := $(shell find cpp -name '*.?pp') CMakeLists.txt pyproject.toml
 
-.PHONY: demo test quick docs lint format bench accuracy sanitize soak hunt stub wheel clean
+.PHONY: demo test quick docs lint format bench accuracy sanitize soak fuzz hunt stub wheel clean
 
 # The main job on bundled data; leaves demo/report.html to open.
 demo: $(VENV)/.core
@@ -71,6 +71,10 @@ soak: $(VENV)/.test
 	$(BIN)/python tests/interrupts.py
 	$(BIN)/python tests/little_memory.py
 
+# Coverage-guided fuzzing of what reads strangers' bytes: make fuzz ARGS="-max_total_time=3600", for each of three targets. Resumes.
+fuzz: $(VENV)/.fuzz
+	for target in model_file csv bindings; do $(BIN)/python -m tests.guided $$target -max_total_time=300 $(ARGS) || exit 1; done
+
 # Every claim of nasty fits against exact and 300-bit references: make hunt ARGS="--cases 100000 --seed 1". Resumes.
 hunt: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.hunt $(ARGS)
@@ -114,6 +118,10 @@ $(VENV)/.cores: $(VENV)/.core
 
 $(VENV)/.test: $(VENV)/.cores
 	$(BIN)/python -m pip install -q --group test
+	touch $@
+
+$(VENV)/.fuzz: $(VENV)/.test
+	$(BIN)/python -m pip install -q --group fuzz
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.core

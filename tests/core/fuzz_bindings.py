@@ -181,14 +181,10 @@ def _calls(begin: int, end: int, seed: int, place: Any) -> None:
     """Make the calls in this process and leave it."""
     status = 1
     try:
-        with open("/proc/self/statm") as file:
-            size = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        signal.signal(signal.SIGALRM, _interrupt)
+        limit()
         for number in range(begin, end):
             place[0] = number
-            place[1 + _end_of(*of(seed, number))] += 1
+            place[1 + end_of(*of(seed, number))] += 1
         status = 0
     except BaseException:
         traceback.print_exc()
@@ -196,12 +192,21 @@ def _calls(begin: int, end: int, seed: int, place: Any) -> None:
         os._exit(status)
 
 
+def limit() -> None:
+    """Let this process take so much more memory, and no more."""
+    with open("/proc/self/statm") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def _interrupt(*_: object) -> None:
     raise Interrupt
 
 
-def _end_of(name: str, arguments: Arguments) -> int:
+def end_of(name: str, arguments: Arguments) -> int:
     """0: answered, 1: refused, 2: interrupted."""
+    signal.signal(signal.SIGALRM, _interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, UNTIL_INTERRUPT)
         getattr(core, name)(**arguments)

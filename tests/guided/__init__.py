@@ -1,0 +1,1 @@
+"""Coverage-guided fuzzing; see __main__."""
