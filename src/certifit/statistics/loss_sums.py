@@ -58,6 +58,9 @@ class RowLoss(Loss, Protocol):
     def mean(self, z: Array) -> Array:
         """E y at a score."""
 
+    def cancelled(self, mean: float) -> float:
+        """The size of what cancels in slopes, for targets of this size."""
+
 
 @dataclass(frozen=True)
 class At:
@@ -195,9 +198,7 @@ def careful_loss(source: Source, at: At, score_error: float) -> tuple[float, flo
 def _careful_of_stretch(stretch: Block, at: At, score_error: float) -> tuple[float, float]:
     z = scores_of(stretch, at.scaling, at.weights, at.intercept)
     losses = derivatives_of(stretch, at.loss, z, hessian=False)
-    y = np.abs(np.asarray(stretch.y))
-    sizes = 1 + np.abs(z) + np.where(y > 0, np.abs(np.log(np.where(y > 0, y, 1.0))), 0.0)
-    moved = score_error + FORMULA_ERROR * sizes
+    moved = score_error + FORMULA_ERROR * _sizes(stretch, z)
     with np.errstate(over="ignore", invalid="ignore"):
         off = moved * (np.abs(losses.slopes) + moved * np.abs(losses.curved))
         low = np.maximum(losses.values * (1 - FORMULA_ERROR) - off, 0.0)
@@ -211,28 +212,47 @@ def _careful_of_stretch(stretch: Block, at: At, score_error: float) -> tuple[flo
         return float(np.sum(weight * low)), float(np.sum(weight * high))
 
 
-def shrunk_slopes(source: Source, at: At, lost: float, score_error: float) -> float:
+def with_slopes(at: At, stretch: Block) -> Block:
+    """The stretch with the slopes of a loss for its targets, as float64 tells them."""
+    z = scores_of(stretch, at.scaling, at.weights, at.intercept)
+    return replace(stretch, y=derivatives_of(stretch, at.loss, z, hessian=False, curved=False).slopes)
+
+
+def shrunk_slopes(source: Source, at: At, lost: float, score_error: float, is_rounded: bool = False) -> float:
     """At least sum w [l(z) + l*(t l'(z)) - t l'(z) z], 1 - lost <= t <= 1, for scores off by score_error: one pass.
 
     A bracket is convex in t, l(z) - min l at 0, and 0 at 1. Where |l'''| <= M l'' and k = M lost |l'| / l'' <= 1/2, the
     score whose slope is t l' is no further than -log(1 - k) / M, and the bracket no more than 1.3 lost^2 l'^2 / l''.
+    is_rounded: of t u, where u is l' but for the rounding of its formula and l'' score_error: both are lost too.
     """
-    f = partial(_shrunk_of_stretch, at=at, lost=lost, score_error=score_error)
+    f = partial(_shrunk_of_stretch, at=at, lost=lost, score_error=score_error, is_rounded=is_rounded)
     return float(np.sum(list(source.map(f)))) * (1 + SUM_ERROR)
 
 
-def _shrunk_of_stretch(stretch: Block, at: At, lost: float, score_error: float) -> float:
+def _shrunk_of_stretch(stretch: Block, at: At, lost: float, score_error: float, is_rounded: bool) -> float:
     z = scores_of(stretch, at.scaling, at.weights, at.intercept)
     losses, concordance = derivatives_of(stretch, at.loss, z, hessian=False), getattr(at.loss, "concordance", None)
     if concordance is None or not concordance * score_error <= LITTLE / 4:
         return np.inf
     with np.errstate(all="ignore"):
         slopes = np.abs(losses.slopes) + 2 * losses.curved * score_error
-        second = 2 * np.square(lost * slopes) / losses.curved
-        is_near = concordance * lost * slopes <= losses.curved / 2
-        whole = lost * (losses.values + 2 * score_error * slopes)
-        weight = at.scaling.weight_scale * (1.0 if stretch.weight is None else stretch.weight)
-        return float(np.sum(weight * np.where(is_near & (second < whole), second, np.maximum(whole, 0.0))))
+        whole, rounding = np.maximum(lost * (losses.values + 2 * score_error * slopes), 0.0), np.zeros_like(z)
+        if is_rounded:
+            rounding = 2 * losses.curved * (score_error + FORMULA_ERROR * _sizes(stretch, z))
+            rounding += FORMULA_ERROR * (
+                slopes + at.loss.cancelled(float(np.abs(np.asarray(stretch.y)).max(initial=0)))
+            )
+            whole += np.where(concordance * rounding <= losses.curved / 2, 2 * rounding**2 / losses.curved, np.inf)
+        off = lost * slopes + rounding
+        second = np.where(concordance * off <= losses.curved / 2, 2 * np.square(off) / losses.curved, np.inf)
+        weight = at.scaling.weight_scale * (np.ones_like(z) if stretch.weight is None else stretch.weight)
+        return float(np.sum((weight * np.fmin(second, whole))[weight > 0]))
+
+
+def _sizes(stretch: Block, z: Array) -> Array:
+    """What roundings of formulas of y and z are relative to."""
+    y = np.abs(np.asarray(stretch.y))
+    return np.asarray(1 + np.abs(z) + np.where(y > 0, np.abs(np.log(np.where(y > 0, y, 1.0))), 0.0))
 
 
 def chosen(pairs: Array) -> Array:

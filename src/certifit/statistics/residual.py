@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from certifit.data.by_column import csc
 from certifit.data.columns import Array
-from certifit.data.source import Block, Source
+from certifit.data.source import Block, Source, itself
 from certifit.runtime import core, n_threads
 from certifit.statistics import double_double as dd
 from certifit.statistics.gram import Scaling
@@ -103,16 +104,24 @@ class _Sums:
         return _Sums(gradient, squares, self.magnitude + other.magnitude, max(self.n_rows, other.n_rows))
 
 
+Change = Callable[[Block], Block]
+
+
 def residual(
-    source: Source, scaling: Scaling, weights: Array, intercept: float, shift: Array, penalty: Array
+    source: Source,
+    scaling: Scaling,
+    weights: Array,
+    intercept: float,
+    shift: Array,
+    penalty: Array,
+    of: Change = itself,
 ) -> Residual:
     """The statistic at scaled weights, about a shift of the columns: one pass.
 
     penalty: its diagonal, whose pull -penalty w is part of the gradient. At a minimum the two cancel, so they are
-    added before anything is rounded.
+    added before anything is rounded. of: the stretches as they are to be seen.
     """
-    f = partial(_of_stretch, scaling=scaling, weights=weights, intercept=intercept, block_rows=source.block_rows)
-    sums = source.reduce(f)
+    sums = source.reduce(partial(_of_stretch, scaling, weights, intercept, source.block_rows, of))
     gradient = core.shifted_gradient(*sums.gradient, shift, penalty, weights)
     unit = twofold_unit(sums.n_rows)
     return Residual(gradient, float(sums.squares[0]), sums.magnitude, UNIT * np.abs(gradient), unit)
@@ -130,8 +139,8 @@ def residual_by_column(
     return Residual(gradient, float(squares), magnitude, UNIT * np.abs(gradient), twofold_unit(len(y)))
 
 
-def _of_stretch(stretch: Block, scaling: Scaling, weights: Array, intercept: float, block_rows: int) -> _Sums:
-    s = scaling
+def _of_stretch(s: Scaling, weights: Array, intercept: float, block_rows: int, of: Change, stretch: Block) -> _Sums:
+    stretch = of(stretch)
     hi, lo, squares, squares_low, magnitude = core.residual(
         stretch.rows,
         stretch.y,

@@ -61,16 +61,22 @@ def duality_gap(at: Point, aim: float) -> Gap:
     dual = _dual(at, aim)
     if dual is None:
         return nothing
+    return better(nothing, gap_of(at, dual, aim))
+
+
+def gap_of(at: Point, dual: Dual, aim: float, moved: float = 0.0) -> Gap:
+    """What a dual point proves. moved: of slopes as float64 tells them, with score errors and steps so far."""
     share = at.task.penalty.finite_share(dual.q, dual.error)
     brackets, rounding = at.task.penalty.gap(at.weights, share * dual.q, share * dual.error)
     rows = share * dual.rows + (1 - share) * at.most_loss
-    if isinstance(at, ScorePoint) and rows > SHARE_OF_TOL * aim:
+    if isinstance(at, ScorePoint) and (moved or rows > SHARE_OF_TOL * aim):
         task, lost = at.task, min(rows / max(at.most_loss, TINY), 1.0)
-        nearer = shrunk_slopes(task.source, task.at(at.point), lost, at.score_error) / task.sum_weight
-        rows = min(rows, nearer + lost * at.value_error)
+        sums = shrunk_slopes(task.source, task.at(at.point), lost, moved or at.score_error, moved > 0)
+        nearer = sums / task.sum_weight + lost * at.value_error
+        rows = nearer if moved else min(rows, nearer)
     value = rows + brackets + at.common
     rounding += share * dual.rounding
-    return better(nothing, Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit))
+    return Gap(value, rounding, at.objective, at.scale, at.base.is_exact_fit)
 
 
 def better(first: Gap, second: Gap) -> Gap:
@@ -96,12 +102,15 @@ def without_penalty(penalty: ElasticPenalty) -> Array:
 
 def dual_slopes(at: ScorePoint) -> Dual | None:
     """The slopes of the losses, mended so that they add up to 0 with an intercept; None where they are too far off."""
-    task = at.task
-    gradient, error = at.sums.gradient[0] / task.sum_weight, at.gradient_error
-    if not task.fit_intercept:
+    return levelled(at, at.sums.gradient[0] / at.task.sum_weight, at.gradient_error)
+
+
+def levelled(at: ScorePoint, gradient: Array, error: Array, moved: float = 0.0) -> Dual | None:
+    """The same of a gradient of the loss, of slopes that differ from those of the losses by `moved` in the mean."""
+    if not at.task.fit_intercept:
         return Dual(-gradient[:-1], error[:-1], 0.0)
     level = abs(float(gradient[-1])) + float(error[-1])
-    heavier = (at.slope * (1 - MATRIX_ERROR) + abs(float(gradient[-1])) - float(error[-1])) / 2
+    heavier = (at.slope * (1 - MATRIX_ERROR) - moved + abs(float(gradient[-1])) - float(error[-1])) / 2
     if not level <= heavier:
         return None
     return Dual(-gradient[:-1], error[:-1] + level * at.reach[:-1], level / max(heavier, TINY) * at.most_loss)

@@ -126,7 +126,7 @@ def _settled(task: LassoTask, state: Weights) -> _Dual:
         return start
     across, w = task.across(places) / total, weights[places]
     slope = start.q[places] - penalty.l1[places] * np.sign(w) - penalty.l2[places] * w
-    move = _newton(across[places], slope)
+    move = newton_step(across[places], slope)
     q, error = start.q - across @ move, start.error + _loss(task, places, move)
     return _Dual(q, error, _square(task, places, move, across), start.level, start.level_error)
 
@@ -213,7 +213,7 @@ def _projected(task: LassoTask, places: Array, q: Array, error: Array) -> tuple[
     return made, loose, (np.sqrt(_square(task, places, move, across)) + off) ** 2
 
 
-def _newton(products: Array, slope: Array) -> Array:
+def newton_step(products: Array, slope: Array) -> Array:
     """A solution of products move = slope, without directions that rounding cannot tell from zero."""
     units = np.sqrt(np.maximum(np.diagonal(products), 0.0))
     units[units == 0] = 1.0
