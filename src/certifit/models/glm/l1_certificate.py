@@ -20,8 +20,8 @@ which are left out at their price: the objective does not curve along what all c
 s of l1 and bounds are chosen so that their sum over the classes is 0. The slopes of the loss have no sum, so r = g + s
 has none either, and what the classes have in common changes nothing in r'd.
 
-A last proof starts from the point that a Newton step leads to: the minimum is at least the objective there less what
-is proven there.
+A further proof starts from the point that a Newton step leads to: the minimum is at least the objective there less what
+is proven there. The last, of one score per row, is a gap again, of a dual point whose products are all but exact.
 """
 
 from __future__ import annotations
