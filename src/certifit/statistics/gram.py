@@ -260,7 +260,10 @@ class Gram:
         return Gram(sums, None, replace(s, shift=means[:d], y_shift=float(means[d + 1])), self.n_rows)
 
     def sheared(self, columns: Array, others: Array, times: Array) -> Gram:
-        """The statistic after column j has been replaced by column j + times_j (column others_j), user's units."""
+        """The statistic after column j has been replaced by column j + times_j (column others_j), user's units.
+
+        A column of which only rounding of twofold sums is left becomes exactly 0.
+        """
         s = self.scaling
         with np.errstate(over="ignore", under="ignore"):
             t = times * s.scale[columns] / s.scale[others]
@@ -274,6 +277,9 @@ class Gram:
             for a, b in ((sums, low), (sums.T, low.T)):  # first the columns, then the rows of S
                 more = dd.multiply((a[:, others], b[:, others]), (t, np.zeros_like(t)))
                 a[:, columns], b[:, columns] = dd.add((a[:, columns], b[:, columns]), more)
+            still = columns[np.diagonal(sums)[columns] <= STILL_SHARE * np.diagonal(self.sums)[columns]]
+            for part in (sums, low):
+                part[still], part[:, still] = 0.0, 0.0
         return Gram(sums, low, replace(s, shift=shift), self.n_rows)
 
     def __add__(self, other: Gram) -> Gram:

@@ -346,11 +346,8 @@ def related_factor(
     Relations are sought where remainders are small beside the terms of a combination, and are those whose remainders
     are rounding of them in every row: powers of a column have large terms too. The columns of others are kept.
     """
-    offset, coarse, aside = int(fit_intercept), coarseness_of(source), list[int]()
-    factor, found = twofold_factor(system), None
-    while more := factor.nearly_related(system.norms, np.append(np.ones(offset), coarse)):
-        aside += more
-        factor = twofold_factor(system, aside=aside)
+    offset, found = int(fit_intercept), None
+    factor, aside = screened(source, system, fit_intercept)
     if len(factor.dependent):
         found = remainders(source, factor, scaling, fit_intercept)
         apart = found.columns[found.is_apart] + offset
@@ -358,6 +355,23 @@ def related_factor(
             factor = twofold_factor(system, aside=[k for k in aside if k not in apart])
             found = remainders(source, factor, scaling, fit_intercept) if len(factor.dependent) else None
     return factor, found
+
+
+def screened(source: Source, system: System, fit_intercept: bool) -> tuple[Factor, list[int]]:
+    """A factor, and the columns that it sets aside because of what is left of them beside the terms of a relation."""
+    coarse, aside = np.append(np.ones(int(fit_intercept)), coarseness_of(source)), list[int]()
+    factor = twofold_factor(system)
+    while more := factor.nearly_related(system.norms, coarse):
+        aside += more
+        factor = twofold_factor(system, aside=aside)
+    return factor, aside
+
+
+def some_columns(source: Source, columns: Array) -> Source:
+    """Rows of some columns, ascending, whose types are known as before."""
+    taken = source.through(SomeColumns(columns))
+    taken.coarseness = coarseness_of(source)[columns]
+    return taken
 
 
 def coarseness_of(source: Source) -> Array:

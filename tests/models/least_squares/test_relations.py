@@ -62,6 +62,30 @@ def test_predictions_are_the_projection_and_every_relation_is_named(make, kind, 
     assert cf.verify(cf.load(tmp_path / "model"), X, y, sample_weight=weight)
 
 
+def single(rng: np.random.Generator) -> Any:
+    """The same as float32, in a frame."""
+    return pd.DataFrame(degrees(rng), columns=["C", "F", "other"]).astype({"C": np.float32, "F": np.float32})
+
+
+def splines_with_gaps(rng: np.random.Generator) -> Any:
+    """Bases, all missing in some rows, which every training set fills with its own means."""
+    bases = pd.DataFrame(splines(rng), columns=list("abcdefghijklmnopqrstu"))
+    bases.loc[rng.random(N) < 0.1] = np.nan
+    return bases
+
+
+@pytest.mark.parametrize("make", [splines, shares, degrees, single, splines_with_gaps])
+def test_scores_of_folds_are_those_of_refits(make):
+    model = cf.LinearRegression(encoder="auto" if make is splines_with_gaps else None)
+    for number in range(4):
+        rng = np.random.default_rng(number)
+        X, y = make(rng), rng.normal(size=N)
+        folds = [(np.arange(N) % 4 != k, np.arange(N) % 4 == k) for k in range(4)]
+        found = cf.cross_validate(model, X, y, cv=[tuple(map(np.flatnonzero, fold)) for fold in folds])
+        scores = [model.fit(X[train], y[train]).score(X[some], y[some]) for train, some in folds]
+        assert found.route == "statistics" and found.validation == pytest.approx(scores, rel=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["array", "frame", "frame of several types", "table"])
 def test_columns_of_type_float32_round_as_float32_does(kind):
     rng = np.random.default_rng(0)

@@ -29,7 +29,7 @@ from certifit.models.least_squares.normal_equations import Weights
 from certifit.models.start import AUTO
 from certifit.statistics.factor import Curvature, plain_factor
 from certifit.statistics.gram import gram
-from certifit.statistics.remainders import SomeColumns, column_system
+from certifit.statistics.remainders import column_system, some_columns
 
 MOST_COLUMNS = 3000  # that a Hessian is made of
 MOST_ENTRIES = 1500  # the same of several scores, whose Hessian has a part for every pair of them
@@ -217,7 +217,7 @@ def _own(task: ScoreTask[StateT], stop: Stop) -> Run[StateT]:
     if near is None:
         return _over_all(task, stop)
     kept = np.setdiff1d(np.arange(task.source.n_features), near.columns[~near.found.is_apart])
-    small = like(cast("GlmTask", task), task.source.through(SomeColumns(kept)), kept, task.strengths.alpha)
+    small = like(cast("GlmTask", task), some_columns(task.source, kept), kept, task.strengths.alpha)
     run = _over_all(cast("ScoreTask[StateT]", small), stop)
     coef, intercept = np.zeros((task.n_scores, task.source.n_features)), np.atleast_1d(run.state.intercept)
     coef[:, kept] = np.atleast_2d(run.state.coef)
@@ -229,7 +229,7 @@ def _relations(task: ScoreTask[StateT]) -> Related | None:
     firm = task.l2[:-1] > 0
     if firm.all() or task.size > MOST_COLUMNS:
         return None
-    first = Memory.of(task.source.through(SomeColumns(np.flatnonzero(~firm))).first_block())
+    first = Memory.of(some_columns(task.source, np.flatnonzero(~firm)).first_block())
     if plain_factor(column_system(gram(first, task.fit_intercept), task.fit_intercept)) is not None:
         return None
     near = related(cast("GlmOrSoftmaxTask", task), firm)

@@ -34,7 +34,7 @@ from certifit.statistics.glm_sums import null_score
 from certifit.statistics.gram import ColumnSizes, Scaling, refuse_no_weight
 from certifit.statistics.loss_sums import At, Oracle, oracle, sums_of
 from certifit.statistics.moments import TargetSums, column_spreads, target_sums
-from certifit.statistics.remainders import SomeColumns
+from certifit.statistics.remainders import some_columns
 
 if TYPE_CHECKING:
     from certifit.models.glm.softmax_task import SoftmaxWeights
@@ -244,7 +244,7 @@ class ScoreTask(ABC, Generic[StateT]):
         free = np.flatnonzero(~firm)
         if len(free) == len(firm):
             return self.columns
-        rows = self.source.through(SomeColumns(free))
+        rows = some_columns(self.source, free)
         return LeastSquares(rows, 0.0, self.fit_intercept) if len(free) else None
 
     @property

@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from certifit.data.cells import Splits
-from certifit.data.columns import Array
+from certifit.data.columns import Array, dense_rows
 from certifit.data.source import Block, Source
 from certifit.models.least_squares.normal_equations import (
     GramUnits,
@@ -33,6 +34,7 @@ from certifit.statistics.cell_sums import Store
 from certifit.statistics.factor import PLAIN_CONDITION
 from certifit.statistics.gram import FAR_SHARE, CellGrams, Gram, Scaling, cell_grams, refuse_no_weight
 from certifit.statistics.loss_sums import HeldOut, joined_by_split, joined_candidates, numbers_where, validating
+from certifit.statistics.remainders import coarseness_of, some_columns
 
 
 @dataclass(frozen=True)
@@ -119,9 +121,18 @@ class FoldEquations:
     def equations(self, split: int, alpha: float | None, train: Gram | None = None) -> NormalEquations:
         """The system of the training rows of a split. alpha None means 1 / sum of their weights."""
         train = self.pair(split)[0] if train is None else train
-        return NormalEquations(
-            train, alpha, self.fit_intercept, lambda: self.pair(split, True)[0], self.names, self.standardize
-        )
+        resum, rows = (lambda: self.pair(split, True)[0]), partial(self._training_rows, split)
+        return NormalEquations(train, alpha, self.fit_intercept, resum, self.names, self.standardize, rows)
+
+    def _training_rows(self, split: int) -> Source:
+        """The training rows of a split in the columns of its system."""
+        number, s = self._places[split]
+        rows, columns = self.rounds[number].trained(self.source, s), self._columns
+        if self.gaps is not None:
+            known, rows = coarseness_of(rows), rows.through(_Filled(self.gaps, self.fills(split) - self.gaps.fills))
+            rows.coarseness = known
+            columns = self.gaps.kept if columns is None else self.gaps.kept[columns]
+        return rows if columns is None else some_columns(rows, columns)
 
     def _cells(self, number: int, twofold: bool) -> CellGrams:
         """The sums of a round, made when first asked for."""
@@ -172,6 +183,24 @@ class FoldEquations:
         # sum of (x - fill) over the rows, of which those with a gap give nothing
         above = (sums[gaps.columns] + s.shift[gaps.columns] * total) / s.scale[gaps.columns] - gaps.fills * total
         return np.divide(above, present, out=np.zeros(len(present)), where=present > 1e-12 * total)
+
+
+@dataclass(frozen=True)
+class _Filled:
+    """A map of rows: x + mean m to x + (mean + delta) m, in all columns with gaps."""
+
+    gaps: Gaps
+    delta: Array
+
+    def apply(self, X: Any) -> Array:
+        """The mapped rows."""
+        filled = np.array(dense_rows(X))
+        filled[:, self.gaps.columns] += filled[:, self.gaps.indicators] * self.delta
+        return filled
+
+    def get_feature_names_out(self, input_features: Any = None) -> list[str]:
+        """Names of the columns."""
+        return list(input_features)
 
 
 ROUNDING = 16 * 2.0**-53  # error of an entry of a float64 Gram matrix, relative to its column norms

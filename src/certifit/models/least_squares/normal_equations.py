@@ -17,11 +17,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from certifit.data.columns import Array
+from certifit.data.source import Source
 from certifit.runtime import core
 from certifit.statistics import double_double as dd
 from certifit.statistics.factor import Factor, System, plain_factor, twofold_factor
 from certifit.statistics.gram import NO_SPREAD, Gram, Scaling
 from certifit.statistics.moments import refuse_small_spreads
+from certifit.statistics.remainders import related_factor, screened
 from certifit.statistics.residual import MATRIX_ERROR, UNIT
 
 LARGEST_PENALTY = 1e200  # largest penalty on a column of size 1
@@ -111,6 +113,7 @@ class NormalEquations(GramUnits):
 
     resum: the same statistic in twofold sums, asked for where float64 ones cannot bear the condition.
     standardize: the penalty is one of weights times the spreads of their columns.
+    rows: those of the statistic, which are read where columns may be combinations of others but for rounding.
     """
 
     def __init__(
@@ -121,9 +124,10 @@ class NormalEquations(GramUnits):
         resum: Callable[[], Gram],
         names: Sequence[str],
         standardize: bool = False,
+        rows: Callable[[], Source] | None = None,
     ) -> None:
         super().__init__(gram, fit_intercept, names)
-        self._alpha = alpha
+        self._alpha, self._rows = alpha, rows
         self.standardize = standardize
         self._resum = resum
         self.factor: Factor = self._factored()
@@ -257,7 +261,12 @@ class NormalEquations(GramUnits):
         return self._twofold_factor()
 
     def _twofold_factor(self) -> Factor:
-        return twofold_factor(self._system())
+        system = self._system()
+        if self._rows is None:
+            return twofold_factor(system)
+        rows = self._rows()
+        factor, aside = screened(rows, system, self.fit_intercept)
+        return related_factor(rows, system, self.gram.scaling, self.fit_intercept)[0] if aside else factor
 
     def forget(self) -> None:
         """Drop what was made of other sums or rows."""

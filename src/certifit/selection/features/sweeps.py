@@ -72,7 +72,7 @@ class FoldSystems:
 
         splits: those wanted, all by default.
         """
-        chosen = self._folds.taken(np.asarray(columns, dtype=np.int64), splits)
+        chosen = self._folds.taken(np.sort(np.asarray(columns, dtype=np.int64)), splits)
         path = fold_path(chosen, [self._alpha])
         return path.train[0] / self.y_unit, path.validation[0] / self.y_unit
 
