@@ -16,7 +16,8 @@ from tests.ordinary.problems import Ordinary
 
 SMALL = 1e-5  # a singular value of columns of length 1 below which a relation is looked at
 VISIBLE = 1e-10  # of columns of length 1: what a column adds to others is told from rounding
-PART = 1e-12  # of the column that a relation gives: terms below are no part of it
+PART = 1e-12  # of the column that a relation gives: terms below are no part of it, in float64
+COARSE = 2.0**29  # how much coarser float32 rounds
 
 
 def with_ones(problem: Ordinary, columns: list[int] | None = None) -> Array:
@@ -49,7 +50,9 @@ def is_rounding(A: Array, j: int, kept: Array, is_single: Array) -> bool:
             c = (B.transpose() * B).solve(B.transpose() * x).mid()
             left = np.array([float(v) for v in (B * c - x).entries()])
             terms = np.abs(A[:, kept] * np.array([float(v) for v in c.entries()]))
-            kept = kept[np.linalg.norm(terms, axis=0) > PART * np.linalg.norm(A[:, j])]
+            sizes = np.linalg.norm(terms, axis=0) / np.linalg.norm(A[:, j])
+            is_coarse = is_single[j] or (is_single[kept] & (sizes > COARSE * PART)).any()
+            kept = kept[sizes > (COARSE * PART if is_coarse else PART)]
     whole = terms.sum(axis=1) + np.abs(A[:, j])
     share = np.max(np.abs(left[whole > 0]) / whole[whole > 0], initial=0.0)
     return bool(share <= 8 * (2.0**-24 if is_single[[j, *kept]].any() else 2.0**-53))

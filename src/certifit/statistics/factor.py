@@ -58,6 +58,17 @@ class System:
         """The matrix in those units: the change is exact."""
         return self.matrix * self.units[:, None] * self.units[None, :]
 
+    @one_blas_thread
+    def by_size(self, first: int) -> Array:
+        """An order of the columns: after the first ones always that of which most is left after those before it.
+
+        Columns at its end are combinations of those before with small multiples.
+        """
+        ahead, left = self.scaled[:first, first:], self.scaled[first:, first:]
+        if first:
+            left = left - ahead.T @ np.linalg.solve(self.scaled[:first, :first], ahead)
+        return np.append(np.arange(first), first - 1 + lapack.dpstrf(left, lower=0)[1])
+
 
 @dataclass(frozen=True)
 class Factor:

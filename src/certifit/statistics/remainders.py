@@ -32,7 +32,7 @@ PLAIN_BITS = 24  # coefficients with so few bits are tried first: relations made
 SMALLEST_TERM = 2.0**-40  # smallest coefficient of a relation between columns of size 1
 FEW_NUMBERS = 600  # most entries of rows that are combined in exact arithmetic
 LARGEST_DENOMINATOR = 1000
-MOST_ROUNDINGS = 8  # of a relation, in every row: |sum_k c_k x_ik| over sum_k u_k |c_k x_ik| (Oettli, Prager 1964)
+MOST_ROUNDINGS = 8  # of a relation, in every row: |sum_k c_k x_ik| over u sum_k |c_k x_ik| (Oettli, Prager 1964)
 RARE = 1e-6  # the chance below which remainders that explain the target are not rounding
 MOST_LEVELS = 3  # remainders, remainders of remainders, and of those
 PIECE = 4096  # rows whose magnitudes are found at a time
@@ -77,11 +77,16 @@ class Remainders:
         return ~self.is_exact & ~self.is_rounding
 
     @property
-    def smallest(self) -> Array:
-        """The smallest coefficient of every line that is not taken for rounding, between columns of size 1."""
+    def coarsest(self) -> Array:
+        """How much coarser than float64 the coarsest column of every line rounds."""
         is_term = np.abs(self.times[0]) >= SMALLEST_TERM * self.coarseness
         is_term[np.arange(len(self.columns)), self.columns] = True
-        return np.asarray(SMALLEST_TERM * np.where(is_term, self.coarseness, 1.0).max(axis=1))
+        return np.asarray(np.where(is_term, self.coarseness, 1.0).max(axis=1))
+
+    @property
+    def smallest(self) -> Array:
+        """The smallest coefficient of every line that is not taken for rounding, between columns of size 1."""
+        return SMALLEST_TERM * self.coarsest
 
     def basis(self) -> LiteralBasis:
         """The columns kept, and the remainders that are not 0, as a map of rows."""
@@ -350,6 +355,12 @@ def related_factor(
     factor, aside = screened(source, system, fit_intercept)
     if len(factor.dependent):
         found = remainders(source, factor, scaling, fit_intercept)
+        if not np.isin(found.columns[found.is_apart] + offset, aside).all():  # their multiples of others may be large
+            dependent = twofold_factor(system, order=system.by_size(offset)).dependent.tolist()
+            by_size, places = screened(source, system, fit_intercept, dependent)
+            other = remainders(source, by_size, scaling, fit_intercept)
+            if (~other.is_apart).sum() > (~found.is_apart).sum():
+                factor, found, aside = by_size, other, places
         apart = found.columns[found.is_apart] + offset
         if np.isin(aside, apart).any():
             factor = twofold_factor(system, aside=[k for k in aside if k not in apart])
@@ -357,10 +368,15 @@ def related_factor(
     return factor, found
 
 
-def screened(source: Source, system: System, fit_intercept: bool) -> tuple[Factor, list[int]]:
-    """A factor, and the columns that it sets aside because of what is left of them beside the terms of a relation."""
-    coarse, aside = np.append(np.ones(int(fit_intercept)), coarseness_of(source)), list[int]()
-    factor = twofold_factor(system)
+def screened(
+    source: Source, system: System, fit_intercept: bool, first: Sequence[int] = ()
+) -> tuple[Factor, list[int]]:
+    """A factor, and the columns that it sets aside whatever is left of them, the first ones known.
+
+    Of the others little is left beside the terms of a relation.
+    """
+    coarse, aside = np.append(np.ones(int(fit_intercept)), coarseness_of(source)), list(first)
+    factor = twofold_factor(system, aside=aside)
     while more := factor.nearly_related(system.norms, coarse):
         aside += more
         factor = twofold_factor(system, aside=aside)
@@ -705,10 +721,10 @@ def _remainder(X: Any, r: Remainders, i: int) -> Array:
 
 
 def _magnitude(X: Any, r: Remainders, i: int) -> Array:
-    """u_j |x_j| + sum_k u_k |times_k x_k| + |constant|, scaled: what the rounding of a row's entries is relative to."""
-    j = int(r.columns[i])
-    times = np.abs(r.times[0][i]) * r.scale * r.coarseness
-    out = np.abs(_column(X, j) * r.scale[j]) * r.coarseness[j] + abs(r.constants[0][i])
+    """u (|x_j| + sum_k |times_k x_k| + |constant|), scaled: what the rounding of a row's entries is relative to."""
+    j, coarse = int(r.columns[i]), float(r.coarsest[i])
+    times = np.abs(r.times[0][i]) * r.scale * coarse
+    out = (np.abs(_column(X, j) * r.scale[j]) + abs(r.constants[0][i])) * coarse
     places = np.flatnonzero(times)
     if sp.issparse(X):
         return np.asarray(out + abs(X.astype(np.float64)) @ times)

@@ -62,6 +62,28 @@ def test_predictions_are_the_projection_and_every_relation_is_named(make, kind, 
     assert cf.verify(cf.load(tmp_path / "model"), X, y, sample_weight=weight)
 
 
+def weekdays(rng: np.random.Generator) -> Any:
+    """A basis of more columns than there are days: in their order one is 1e7 times others."""
+    return SplineTransformer(n_knots=8).fit_transform(np.c_[rng.integers(0, 7, N), rng.normal(size=N)])
+
+
+def half_single(rng: np.random.Generator) -> Any:
+    """Celsius rounded to float32 after Fahrenheit was made of it, beside columns of that type."""
+    celsius, others = np.round(rng.normal(12, 9, N), 1), rng.integers(0, 250, size=(N, 3)).astype(np.float32)
+    frame = pd.DataFrame({"C": celsius.astype(np.float32), "F": 9 / 5 * celsius + 32})
+    return frame.assign(**dict(zip("abc", others.T, strict=True)))
+
+
+@pytest.mark.parametrize("make", [weekdays, half_single])
+def test_a_relation_is_found_in_whatever_order_and_types_its_columns_are(make):
+    for number in range(6):
+        rng = np.random.default_rng(number)
+        X, y = make(rng), rng.normal(size=N)
+        model = cf.LinearRegression().fit(X, y)
+        assert model.certificate_.holds and len(model.certificate_.dependent) == X.shape[1] - model.rank_ >= 1
+        assert model.predict(X) == pytest.approx(projection(np.asarray(X), y), abs=1e-5)
+
+
 def single(rng: np.random.Generator) -> Any:
     """The same as float32, in a frame."""
     return pd.DataFrame(degrees(rng), columns=["C", "F", "other"]).astype({"C": np.float32, "F": np.float32})
