@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -192,15 +191,15 @@ class _Filled:
     gaps: Gaps
     delta: Array
 
-    def apply(self, X: Any) -> Array:
+    def apply(self, X: object) -> Array:
         """The mapped rows."""
         filled = np.array(dense_rows(X))
         filled[:, self.gaps.columns] += filled[:, self.gaps.indicators] * self.delta
         return filled
 
-    def get_feature_names_out(self, input_features: Any = None) -> list[str]:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> list[str]:
         """Names of the columns."""
-        return list(input_features)
+        return list(input_features or ())
 
 
 ROUNDING = 16 * 2.0**-53  # error of an entry of a float64 Gram matrix, relative to its column norms
