@@ -78,7 +78,10 @@ def judged(problem: Ordinary, model: Any, truth_of: Callable[[Ordinary, Any], Tr
         unsaid = "" if "No finite" in str(model.certificate_) else ", unsaid"
         return {"verdict": "refused", "reason": f"separation{unsaid}"}
     truth = truth_of(problem, model)
-    return of_minimum(problem, model, truth) if isinstance(truth, LinearTruth) else of_closed_form(model, truth)
+    record = of_minimum(problem, model, truth) if isinstance(truth, LinearTruth) else of_closed_form(model, truth)
+    if record["verdict"] == "needless" and "best scale is 0" in str(model.certificate_):
+        return record | {"verdict": "refused", "reason": "the best scale is 0"}  # the infimum, and no fit of Huber's
+    return record
 
 
 def of_closed_form(model: Any, truth: Truth) -> Record:
