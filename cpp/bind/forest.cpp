@@ -219,9 +219,9 @@ nb::object check_forest_py(nb::list x, Vector y, std::optional<Vector> weight, P
 // The same of the rows of a part, which begins with a block. ranks: of their values among the thresholds, which are
 // ranks too; block_draws: of every tree those of its blocks. sums, mass: of the leaves of all trees so far; seen: the
 // levels that nodes have met. Then per row the mean over the trees that did not draw it, and their number.
-nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_weighted,
-                                BlockDraws block_draws, size_t first_block, Matrix sums, Vector mass, LevelSets seen,
-                                Places ends, Nodes feature, Nodes left, Vector threshold, Flags is_missing_left,
+nb::object check_forest_part_py(Codes ranks, Vector y, Vector weight, bool is_weighted, BlockDraws block_draws,
+                                size_t first_block, Matrix sums, Vector mass, LevelSets seen, Places ends,
+                                Nodes feature, Nodes left, Vector threshold, Flags is_missing_left,
                                 std::optional<Flags> n_levels, std::optional<LevelSets> sets, Matrix values,
                                 size_t n_classes, uint64_t seed, int threads) {
   const size_t n = ranks.shape(0), p = ranks.shape(1), width = n_classes > 0 ? n_classes : 1;
@@ -264,8 +264,8 @@ void bind_forest(nb::module_& m) {
         "n_trees"_a, "n_tried"_a, "max_bins"_a, "max_depth"_a, "min_rows_split"_a, "min_rows_leaf"_a, "seed"_a,
         "n_levels"_a.noconvert().none(), "threads"_a, "tell"_a.none() = nb::none());
   m.def("check_forest_part", check_forest_part_py, "ranks"_a.noconvert(), "y"_a.noconvert(), "weight"_a.noconvert(),
-        "is_weighted"_a, "block_draws"_a.noconvert(), "first_block"_a, "sums"_a.noconvert(),
-        "mass"_a.noconvert(), "seen"_a.noconvert(), "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
+        "is_weighted"_a, "block_draws"_a.noconvert(), "first_block"_a, "sums"_a.noconvert(), "mass"_a.noconvert(),
+        "seen"_a.noconvert(), "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),
         "threshold"_a.noconvert(), "is_missing_left"_a.noconvert(), "n_levels"_a.noconvert().none(),
         "sets"_a.noconvert().none(), "values"_a.noconvert(), "n_classes"_a, "seed"_a, "threads"_a);
   m.def("forest_means", forest_means_py, "x"_a, "ends"_a.noconvert(), "feature"_a.noconvert(), "left"_a.noconvert(),

@@ -10,8 +10,8 @@
 
 namespace certifit {
 
-// What draws must know of all rows. block_weights: of every block of `summed_block` rows; empty where all rows weigh the
-// same.
+// What draws must know of all rows. block_weights: of every block of `summed_block` rows; empty where all rows weigh
+// the same.
 struct DrawnRows {
   size_t n_rows = 0;
   std::vector<double> block_weights;
