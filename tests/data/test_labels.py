@@ -211,5 +211,5 @@ def test_unsigned_predictions_are_written(tmp_path):
 @pytest.mark.parametrize("kind", [str, object])
 def test_labels_have_short_names(kind):
     """One of five million characters took 20 MB in every row of predictions."""
-    with pytest.raises(ValueError, match="a label of 65,537 characters, beyond 65,536"):
+    with pytest.raises(ValueError, match="a label of 65,537 characters, more than 65,536"):
         cf.GaussianNB().fit([[0.0], [1.0], [2.0]], np.array(["a", "b" * 65_537, "a"], dtype=kind))

@@ -191,7 +191,12 @@ def test_folds_fit_once_for_all_numbers_of_rounds_and_score_as_refits(kind, monk
     y = y if is_number else np.digitize(y, [-0.5, 0.5])
     asked = []
     boost = boosting_model.boost
-    monkeypatch.setattr(boosting_model, "boost", lambda task: asked.append(task.settings.n_estimators) or boost(task))
+
+    def counted(task, *before):
+        asked.append(task.settings.n_estimators)
+        return boost(task, *before)
+
+    monkeypatch.setattr(boosting_model, "boost", counted)
     folds, grid = cf.Folds(3), [2, 7, 12]
     scoring = "neg_mean_squared_error" if is_number else "accuracy"
     chosen = cf.CrossValidated(kind(), {"n_estimators": grid}, cv=folds, scoring=scoring).fit(X, y)
