@@ -7,6 +7,7 @@ one, or of a likelihood without a maximum; "error", a sentence; "crash"; "slow";
 from __future__ import annotations
 
 import math
+import re
 import signal
 import time
 import warnings
@@ -79,7 +80,7 @@ def judged(problem: Ordinary, model: Any, truth_of: Callable[[Ordinary, Any], Tr
         return {"verdict": "refused", "reason": f"separation{unsaid}"}
     truth = truth_of(problem, model)
     record = of_minimum(problem, model, truth) if isinstance(truth, LinearTruth) else of_closed_form(model, truth)
-    if record["verdict"] == "needless" and "best scale is 0" in str(model.certificate_):
+    if record["verdict"] == "needless" and re.search("best scale is 0|so is the scale", str(model.certificate_)):
         return record | {"verdict": "refused", "reason": "the best scale is 0"}  # the infimum, and no fit of Huber's
     return record
 
