@@ -41,6 +41,9 @@ KINDS = {
     "fold rule": r"selection/folds/.*\.py|models/.*/folds\.py|selection/compare/(choice|cross_validated|trial)\.py",
     "exit code": r"cli/(fit|verify|predict|request|errors|inspect)\.py",
 }
+SITE = """import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]
+"""
 ASK = """import sys; from tests.golden.__main__ import compared
 for name in sys.argv[1:]:
     if lines := compared(name):
@@ -138,6 +141,11 @@ def main() -> int:
     print(", ".join(f"{len(found)} places of kind {kind}" for kind, found in by_kind.items()), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder, "certifit"), ignore=shutil.ignore_patterns("__pycache__"))
+        for core in certifit.__path__:  # of an editable install in another folder than the source
+            for file in Path(core).glob("_core_*"):
+                shutil.copy(file, Path(folder, "certifit"))
+        # Here and in the processes that start: an editable install would answer imports before PYTHONPATH is asked.
+        Path(folder, "sitecustomize.py").write_text(SITE)
         for number in range(given.places):
             kind = list(KINDS)[number % len(KINDS)]
             said = is_red(Path(folder), *by_kind[kind].pop())
