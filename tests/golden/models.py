@@ -54,7 +54,7 @@ COUNTS: dict[str, Any] = {
     "poisson, folds": cf.CrossValidated(cf.PoissonRegressor(), cv=3),
     "poisson, sgd": cf.PoissonRegressor(solver="sgd", max_iter=5),
     "boosting of counts": cf.GradientBoostingRegressor(5, family="poisson", min_samples_leaf=5),
-    "network of counts": cf.MLPRegressor((4,), loss="poisson", max_iter=100),
+    "network of counts": cf.MLPRegressor((4,), activation="tanh", loss="poisson", max_iter=100),
     "linear": cf.LinearRegression(),
 }
 POSITIVE: dict[str, Any] = {
