@@ -218,8 +218,8 @@ def _undetermined(summary: Any, fit: Fit) -> str | None:
     names = list(dict.fromkeys(map(fit.printed.mask, names)))
     if getattr(fit.model.certificate_, "is_separated", False):
         return (
-            f"There is no best fit, see the warning above. No best coefficient have: {text.joined(names, 8)}; what "
-            "stands there is where the solver stopped, without p-values. All other coefficients tend to limits, and "
+            f"There is no best fit, see the warning above. No best coefficient exists for {text.joined(names, 8)}: "
+            "what stands there is where the solver stopped, without p-values. All other coefficients tend to limits, and "
             "have the p-values of these."
         )
     return (
