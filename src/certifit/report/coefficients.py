@@ -219,8 +219,8 @@ def _undetermined(summary: Any, fit: Fit) -> str | None:
     if getattr(fit.model.certificate_, "is_separated", False):
         return (
             f"There is no best fit, see the warning above. No best coefficient exists for {text.joined(names, 8)}: "
-            "what stands there is where the solver stopped, without p-values. All other coefficients tend to limits, and "
-            "have the p-values of these."
+            "what stands there is where the solver stopped, without p-values. All other coefficients tend to limits, "
+            "and have the p-values of these."
         )
     return (
         f"The data do not determine the coefficients of {text.joined(names, 8)}: these columns repeat each other, so "
